@@ -193,9 +193,11 @@ def _deferring(
     others: tuple[tuple[str, Span], ...] = ()
     try:
         facts = session.facts_of(program, text, turns)
-        session.observe("turns", tuple(zip(turns, facts, strict=True)))
-        found = tuple(one for turn, each in zip(turns, facts, strict=True) if (one := deferred(turn, each)) is not None)
-        left = [pair for pair in zip(turns, facts, strict=True) if deferred(*pair) is None]
+        pairs = tuple(zip(turns, facts, strict=True))
+        session.observe("turns", pairs)
+        found = deferred(pairs)
+        done = {one.turn.whole for one in found}
+        left = [pair for pair in pairs if pair[0].whole not in done and not pair[0].early]
         others = tuple((why, back(place)) for why, place in starmap(in_the_way, left))
         if not found:
             return text, before, (), others

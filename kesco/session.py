@@ -258,7 +258,7 @@ class Session:
         host_ir_of(self.toolchain, self.path, self.options, text)
         self.file.reparse(stand_in(without_additions(text)))
         program = self.again = parse(self.file, self.arguments, self.program, self.unsure, self.heads)
-        turns = [one for each in found if (one := turn_at(program, each)) is not None]
+        turns = [one for each in found if (one := turn_at(program, each, found)) is not None]
         if len(turns) < len(found):
             return [(top, "the lines that defer work do not stand in a loop as they must")]
         return deferred_problems(list(zip(found, turns, self.facts_of(program, text, turns), strict=True)))

@@ -63,6 +63,7 @@ class _Names:
 
     def found(self) -> Names:
         groups = self._groups()
+        by_itself = [n for one in groups.pop() for n in ir.walk(one)]
         around = [n for one in (*self._head(), *groups.pop()) for n in ir.walk(one)]
         part = [n for one in groups[self.turn.kept] for n in ir.walk(one)]
         others = [[n for one in group for n in ir.walk(one)] for group in groups[: self.turn.kept]]
@@ -73,6 +74,9 @@ class _Names:
         changing = _changed([*around, *body])
         mine, changed = _declared(part), _changed(part)
         named = {**_named(part), **self._written()}
+        for key, one in _named(by_itself).items():
+            if key in mine | changed or (key in _handed(part) and key in gone | changing):
+                return Names(why=f"'{one.name}' is held as it is ahead of the wait")
         held, own, made = list[str](), set[int](), set[int]()
         for key, one in sorted(named.items(), key=lambda item: item[1].span.start):
             if key in mine or one.scope not in _LOCAL:
@@ -107,14 +111,15 @@ class _Names:
             yield from self.loop.body.body[:-1]
 
     def _groups(self) -> list[list[ir.Stmt]]:
-        """The statements of the body by their numbers, all that is kept in one, and all behind that."""
-        groups: list[list[ir.Stmt]] = [[] for _ in range(self.turn.kept + 2)]
+        """The statements of the body by their numbers; of what is kept, of what is behind that, and kept by itself."""
+        turn = self.turn
+        groups: list[list[ir.Stmt]] = [[] for _ in range(turn.kept + 3)]
         starts = [one.start for one in self.turn.statements]
         body = self.loop.inner
         assert isinstance(body, ir.Block)
         for one in body.body:
             at = max(n for n, start in enumerate(starts) if start <= one.span.start)
-            groups[min(at, self.turn.kept) if at < self.turn.last else -1].append(one)
+            groups[min(at, turn.kept) if at < turn.last else -1 if at < turn.beyond else -2].append(one)
         return groups
 
     def _written(self) -> dict[str, ir.Variable]:
@@ -249,6 +254,24 @@ def _declared(nodes: Iterable[ir.Expr | ir.Stmt]) -> set[str]:
 
 def _named(nodes: Iterable[ir.Expr | ir.Stmt]) -> dict[str, ir.Variable]:
     return {n.variable.key: n.variable for n in nodes if isinstance(n, (ir.Name, ir.Declare))}
+
+
+def _handed(nodes: Iterable[ir.Expr | ir.Stmt]) -> set[str]:
+    """The variables that nodes change, or may, as they hand on an address or a reference."""
+    every = list(nodes)
+    found: list[ir.Variable | None] = []
+    for n in every:
+        if isinstance(n, (ir.AddressOf, ir.Decay)):
+            found.append(_root(n.target if isinstance(n, ir.AddressOf) else n.array))
+        elif isinstance(n, ir.Call):
+            found += [_root(one) for one in (*n.arguments, n.receiver) if one is not None and _is_object(one)]
+            found += [_root(one) for one, changes in zip(n.arguments, n.references, strict=False) if changes]
+    return _changed(every) | {one.key for one in found if one is not None}
+
+
+def _is_object(one: ir.Expr) -> bool:
+    root = _root(one)
+    return root is not None and root.type.shape is ir.Shape.RECORD
 
 
 def _changed(nodes: Iterable[ir.Expr | ir.Stmt]) -> set[str]:

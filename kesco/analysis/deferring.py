@@ -6,18 +6,20 @@ program, and of what was written of it, by the proof.
 
 1. The host is followed (`analysis.host`). Each instruction belongs to the statement at whose place it stands, or to
 those of the calls that led there. Two statements *meet* if they touch the same memory, and one writes it. 2. They meet,
-too, if both call what has a state that is not known: output, input, random numbers. 3. What a kernel may reach, the
-last part must not touch if the statement launches. 4. Of variables that are in registers the text tells
-(`deferred_names`).
+too, if both call what has a state that is not known: output, input, random numbers. 3. What a kernel may reach, what is
+kept must not touch if the statement calls CUDA. 4. Where what is kept calls CUDA, it waits for the device: what passes
+it must not, nor touch what the device may be at then, nor say anything. 5. Of variables that are in registers the text
+tells (`deferred_names`).
 
 Where a call of CUDA has failed, what a statement says, and that it ends the process, does not count: what the turn
-before has kept is then not done. It refuses loops that read a clock, and last parts that throw, or call CUDA.
+before has kept is then not done. It refuses loops that read a clock, and what throws.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -30,7 +32,18 @@ from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models, cuda_entry
 from kesco.analysis.host.orders import Orders, Part
 from kesco.analysis.host.record import refused_by
-from kesco.analysis.host.values import ANYWHERE, NUMBER, Object, Offset, Unknown, Value, objects, scalar
+from kesco.analysis.host.values import (
+    ANYWHERE,
+    NUMBER,
+    STATUS,
+    Object,
+    Offset,
+    Unknown,
+    Value,
+    objects,
+    pointer,
+    scalar,
+)
 from kesco.analysis.host_regions.texts import Texts
 from kesco.frontend.api_table import host_call
 from kesco.ir import program as ir
@@ -41,7 +54,7 @@ from kesco.llvm.types import Type
 from kesco.llvm.values import Function, Instruction, Local, callee
 
 _CLOCK = re.compile(
-    r"clock|chrono|gettimeofday|^time$|^ftime$|omp_get_wtime|rdtsc|readcyclecounter|^cuda(?:Event|Profiler)|rusage|^times$"
+    r"clock|chrono|gettimeofday|^time$|^ftime$|omp_get_wtime|rdtsc|readcyclecounter|^cudaEventElapsedTime|^cudaProfiler|rusage|^times$"
 )
 _STATE = re.compile(r"^s?rand(?:om|_r)?$|rand48|^strtok|^(?:un)?setenv$|^getenv$|^omp_set|locale|^signal|^sigaction")
 """What the tables say to write nothing that a caller could see, and has a state of its own."""
@@ -54,7 +67,13 @@ _PLAIN = re.compile(
 """Functions that touch what they are given, and nothing else; the library's own exceptions end a program gone wrong."""
 _QUIET_KINDS = ("pure", "memory", "swap", "container")
 _THROWS = ("__cxa_throw", "__cxa_rethrow")
-_GOES_ON = re.compile(r"Async$|^cuda(?:Get|Peek|SetDevice$|LaunchKernel|Memset$|FuncSet)|^__cuda(?:Push|Pop)")
+_OURS = re.compile(r"^_ZN\w*?\d(?:kesco_|Kesco)")
+_STREAMS = re.compile(r"\dkesco_(?:streams|stretch|pace|turn|lane)")
+_COPIES = re.compile(r"\dkesco_(?:copy|send|fetch)(?!ed)")
+_WAITS = re.compile(r"\dkesco_(?:sent|fetched|turned|freed|settle|malloc|take|give)")
+_GOES_ON = re.compile(
+    r"Async$|^cuda(?:Get|Peek|SetDevice$|LaunchKernel|Memset$|FuncSet|EventRecord|EventCreate|StreamWaitEvent)|^__cuda(?:Push|Pop)"
+)
 _WORKS = re.compile(r"^cudaMemcpy\w*Async$|^cudaLaunchKernel")
 
 
@@ -67,7 +86,7 @@ def turn_facts(program: ir.Program, ir_text: str, turns: Sequence[Turn]) -> tupl
     engine = Engine(module, Models())
     engine.weak = program.weak
     engine.orders = Orders(places.parts_at)
-    seen = _Seen(engine, places)
+    seen = _Seen(engine, places, timed=b"cudaEventElapsedTime" in program.text)
     engine.watcher = seen
     refused = refused_by(lambda: everywhere(engine))
     return tuple(TurnFacts(why=refused) if refused else _facts(places, seen, number) for number in range(len(turns)))
@@ -96,6 +115,31 @@ def _is_in(function: ir.Function, turn: Turn) -> bool:
 
 
 @dataclass(slots=True)
+class _Variables:
+    """A function's variables, by their names in the IR: what each turn of a loop has by itself, as it is held;
+    what the kept part has; and what is gone behind a turn, or behind the loop.
+    """
+
+    number: int
+    turn: Turn
+    declared: frozenset[int]
+    own: set[str] = field(default_factory=set)
+    inner: set[str] = field(default_factory=set)
+    ending: set[str] = field(default_factory=set)
+
+    def lives(self, one: Instruction, offset: int) -> None:
+        """The life of a variable begins there, or ends."""
+        variables = {v.name for v in one.operands if isinstance(v, Local)}
+        begins, (start, end) = ".start" in callee(one), self.turn.part
+        if begins and offset in self.declared:
+            self.own |= variables
+        elif begins and start <= offset < end:
+            self.inner |= variables
+        elif not begins and self.turn.whole.start <= offset <= self.turn.whole.end:
+            self.ending |= variables
+
+
+@dataclass(slots=True)
 class _Places:
     """Which statements an instruction belongs to.
 
@@ -105,9 +149,7 @@ class _Places:
     texts: Texts
     turns: Sequence[Turn]
     names: Sequence[Names]
-    own: dict[str, set[str]] = field(default_factory=dict)  # by function, the variables that each turn has by itself
-    inner: dict[str, set[str]] = field(default_factory=dict)  # those of the part that is kept
-    ending: dict[str, set[str]] = field(default_factory=dict)  # and what is gone behind a turn, or behind the loop
+    variables: dict[str, list[_Variables]] = field(default_factory=dict)  # by function
     _unplaced: dict[int, frozenset[Part]] = field(default_factory=dict)
     covered: set[Part] = field(default_factory=set)
 
@@ -126,28 +168,17 @@ class _Places:
     def _place(self, function: Function, mine: list[int]) -> None:
         """What has no place in the text may belong to any statement of the function's loops."""
         every = frozenset(part for n in mine for part in self.parts(n))
-        declared = {at for n in mine for at in self.names[n].own}
+        mine_in = self.variables.setdefault(function.name, [])
+        mine_in += (_Variables(n, self.turns[n], self.names[n].own) for n in mine)
         for one in (one for block in function.blocks for one in block.instructions):
             found = self._at(self.texts.offset(one.place))
             self.covered |= found
             if callee(one).startswith("llvm.lifetime"):
-                self._lives(function.name, one, declared, mine)
+                for each in mine_in:
+                    each.lives(one, self.texts.offset(one.place))
             plain = one.opcode not in ("load", "store", "call", "invoke") or callee(one).startswith("llvm.")
             if not plain and self.texts.offset(one.place) < 0:
                 self._unplaced[id(one)] = every
-
-    def _lives(self, function: str, one: Instruction, declared: set[int], mine: list[int]) -> None:
-        """Where the life of a variable begins, or ends."""
-        offset = self.texts.offset(one.place)
-        variables = {v.name for v in one.operands if isinstance(v, Local)}
-        begins = ".start" in callee(one)
-        loops = [self.turns[n] for n in mine]
-        if begins and offset in declared:
-            self.own.setdefault(function, set()).update(variables)
-        elif begins and any(turn.part[0] <= offset < turn.part[1] for turn in loops):
-            self.inner.setdefault(function, set()).update(variables)
-        elif not begins and any(turn.whole.start <= offset <= turn.whole.end for turn in loops):
-            self.ending.setdefault(function, set()).update(variables)
 
     def parts(self, number: int) -> Iterable[Part]:
         """All parts of a loop."""
@@ -159,15 +190,17 @@ class _Places:
 
     def _at(self, offset: int) -> frozenset[Part]:
         return frozenset(
-            Part(n, _statement(turn, offset))
+            Part(n, number)
             for n, turn in enumerate(self.turns)
-            if turn.whole.start <= offset <= turn.whole.end
+            if turn.whole.start <= offset <= turn.whole.end and (number := _statement(turn, offset)) is not None
         )
 
 
-def _statement(turn: Turn, offset: int) -> int:
+def _statement(turn: Turn, offset: int) -> int | None:
+    """The statement at an offset; None for one that is kept by itself."""
     if not turn.begin < offset < turn.end or offset > turn.part[1]:
-        return AROUND
+        by_itself = turn.statements[turn.last : turn.beyond]
+        return None if by_itself and by_itself[0].start <= offset <= by_itself[-1].end else AROUND
     found = bisect_right([one.start for one in turn.statements], offset) - 1
     return min(found, turn.kept) if found >= 0 else AROUND
 
@@ -178,8 +211,10 @@ class _Seen:
 
     engine: Engine
     places: _Places
-    own: set[Object] = field(default_factory=set)
-    ending: set[Object] = field(default_factory=set)
+    timed: bool  # whether the program asks how long it is from one event to another
+    own: defaultdict[int, set[Object]] = field(default_factory=lambda: defaultdict(set))  # by loop
+    ending: defaultdict[int, set[Object]] = field(default_factory=lambda: defaultdict(set))
+    flying: set[Object] = field(default_factory=set)  # what is copied while the host goes on
     speaks: set[Part] = field(default_factory=set)  # what has a state of its own
     works: set[Part] = field(default_factory=set)  # they give the device work
     waits: set[Part] = field(default_factory=set)
@@ -204,18 +239,20 @@ class _Seen:
         """The runtime, or one of CUDA's libraries, is called."""
         parts = self.engine.orders.of(frame)
         self.calls_cuda |= parts
-        if _CLOCK.search(name):
+        if _CLOCK.search(name) or (self.timed and name.startswith("cudaEvent")):
             self.clocks |= parts
         entry = cuda_entry(name, len(values))
         if _WORKS.search(name):
             self.works |= parts
         if entry is None or not _GOES_ON.search(name):
             self.waits |= parts
+        else:
+            self.flying |= {one for value in values for one in state.reached(objects(value))}
         reads = entry.reads if entry is not None else ()
         for number, value in enumerate(values):
             self._reaches(frame, state, value, writes=number not in reads)
 
-    def _reaches(self, frame: Frame, state: State, value: Value, *, writes: bool) -> None:
+    def _reaches(self, frame: Frame | None, state: State, value: Value, *, writes: bool) -> None:
         """What a pointer leads to is read, and written if so."""
         orders = self.engine.orders
         for one in state.reached(objects(value)):
@@ -238,6 +275,10 @@ class _Seen:
             self.throws |= parts
         if not state.failing and not all(map(self._is_plain, names)):
             self.speaks |= parts
+        if not seen:  # it may do with the device what it likes
+            self.calls_cuda |= parts
+            self.shares |= parts
+            self.waits |= parts
         model = self.engine.models.of(name)
         if model is None or model.given or model.keeps:
             for one in reached:
@@ -264,6 +305,11 @@ class _Seen:
         if one is None or one.kind in ("managed", "entry", "outside") or one in state.device:
             self.shares |= parts
 
+    def may_be_late(self, part: Part) -> bool:
+        """Whether a part says something, or touches what the device may be at, and so should wait for that."""
+        touched = self.engine.orders.known_in(part)
+        return part in self.shares or part in self.speaks or not touched.isdisjoint(self.flying)
+
     # ---- of which nothing is asked
 
     def enters(self, frame: Frame, call: Instruction, function: Function, context: int, state: State) -> object:
@@ -281,11 +327,10 @@ class _Seen:
 
     def turns(self, frame: Frame, instruction: Instruction, state: State) -> None:
         """Control comes to the end of a block: the function's variables are there by then."""
-        name, places = frame.function.name, self.places
-        if name in places.ending or name in places.own:
-            own, inner, ending = (table.get(name, set()) for table in (places.own, places.inner, places.ending))
-            self.own |= {one for one in frame.locals if one.name in own}
-            self.ending |= {one for one in frame.locals if one.name in ending - own - inner}
+        for each in self.places.variables.get(frame.function.name, ()):
+            self.own[each.number] |= {one for one in frame.locals if one.name in each.own}
+            gone = each.ending - each.own - each.inner
+            self.ending[each.number] |= {one for one in frame.locals if one.name in gone}
 
     def takes(self, frame: Frame, target: str, state: State) -> None:
         """Control goes on with one of several blocks."""
@@ -296,12 +341,21 @@ class _Seen:
     def makes(self, one: Object) -> None:
         """Memory is made: that of a vector which is held belongs to its turn."""
         parts = self._here()
-        if one.kind == "heap" and any(p.argument in self.places.names[p.expression].made for p in parts):
-            self.own.add(one)
+        for part in parts if one.kind == "heap" else ():
+            if part.argument in self.places.names[part.expression].made:
+                self.own[part.expression].add(one)
 
     def answers(self, name: str, values: list[Value], state: State) -> Value | None:
-        """Nothing is known of functions without a body."""
-        return None
+        """What a function of kesco's own prologue returns: of the program's memory it touches what it copies."""
+        if _OURS.search(name) is None or self.engine.module.has_body(name):
+            return None
+        parts, frame = self._here(), self.engine.frame
+        self.calls_cuda |= parts
+        copies = _COPIES.search(name) is not None
+        self.waits |= parts if copies or _WAITS.search(name) is not None else frozenset()
+        for number, value in enumerate(values[:2] if copies and frame is not None else ()):
+            self._reaches(frame, state, value, writes=number == 0)
+        return pointer(self.engine.resource("kesco", "")) if _STREAMS.search(name) is not None else STATUS
 
 
 def _facts(places: _Places, seen: _Seen, number: int) -> TurnFacts:
@@ -312,21 +366,22 @@ def _facts(places: _Places, seen: _Seen, number: int) -> TurnFacts:
         return TurnFacts(why="no code is made of what uses the results")
     if seen.clocks & {kept, *every}:
         return TurnFacts(why="a clock is read in the loop")
-    if kept in seen.calls_cuda:
-        return TurnFacts(why="what uses the results calls CUDA")
     if kept in seen.throws:
         return TurnFacts(why="what uses the results throws")
     if names.why:
         return TurnFacts(why=names.why)
-    orders = seen.engine.orders
+    orders, own = seen.engine.orders, seen.own[number]
     meets = {
         part.argument
         for part in every
-        if orders.touched(part, kept, seen.own)
+        if orders.touched(part, kept, own)
         or (part in seen.speaks and kept in seen.speaks)
-        or (part in seen.calls_cuda and kept in seen.shares)
+        or (part in seen.calls_cuda and (kept in seen.shares or kept in seen.calls_cuda))
+        or (kept in seen.calls_cuda and seen.may_be_late(part))
     } | names.meets
-    meets |= set() if orders.known_in(kept).isdisjoint(seen.ending) else {AROUND}
+    gone = not orders.known_in(kept).isdisjoint(seen.ending[number])
+    if gone or (kept in seen.calls_cuda and not own.isdisjoint(seen.flying)):
+        meets.add(AROUND)
     return TurnFacts(
         frozenset(meets),
         frozenset(part.argument for part in every if part in seen.works),

@@ -20,6 +20,7 @@ def summary(result: Compilation, target: Path | None) -> str:
         return f"{where}: launch hooks, and nothing else" if result.changed else f"{where}: unchanged"
     parts = []
     loops = Counter(each.function for each in result.batches)
+    later = Counter(each.turn.function for each in result.deferred)
     for one in done:
         removed = len(one.plan.removed)
         operations, streams = _count(len(one.schedule.stream_of), "operation"), _count(_streams(one, result), "stream")
@@ -34,6 +35,7 @@ def summary(result: Compilation, target: Path | None) -> str:
         graphs += f", {_count(len(one.turns), 'loop')} with turns beside each other" if one.turns else ""
         often = loops.pop(one.region.function, 0)
         graphs += f", launches of {_count(often, 'loop')} in batches" if often else ""
+        graphs += f", {_used_later(many)}" if (many := later.pop(one.region.function, 0)) else ""
         saved = f", {_count(one.joins_saved, 'join')} fewer" if one.joins_saved > 0 else ""
         text = f"{operations}{copies} on {streams}, {waits} ({removed} not needed){saved}{host}{graphs}, proven"
         names = " with ".join(filter(None, (f"'{one.region.function}'", _listed(one.region.members))))
@@ -42,11 +44,14 @@ def summary(result: Compilation, target: Path | None) -> str:
         verb = "launch" if len(following) > 1 else "launches"
         parts.append(f"{', '.join(following)} {verb} on the stream of whoever calls")
     parts += [f"'{name}': launches of {_count(often, 'loop')} in batches, proven" for name, often in loops.items()]
-    later = Counter(each.turn.function for each in result.deferred)
-    parts += [f"'{name}': results of {_count(many, 'loop')} used a turn later, proven" for name, many in later.items()]
+    parts += [f"'{name}': {_used_later(many)}, proven" for name, many in later.items()]
     if result.headers:
         parts.append(f"{_count(len(result.headers), 'header')} edited: {', '.join(h.name for h in result.headers)}")
     return f"{where}: " + "; ".join(parts)
+
+
+def _used_later(loops: int) -> str:
+    return f"results of {_count(loops, 'loop')} used a turn later"
 
 
 def tally(result: Compilation) -> str:

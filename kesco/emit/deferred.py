@@ -11,10 +11,12 @@ if they were not there. What is not written exactly as here stays, and is then c
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from functools import cache
+from itertools import groupby
 
-from kesco.emit.edits import Edit, newline_of
+from kesco.emit.edits import Edit, line_indent, newline_of
 from kesco.emit.names import changed, defined_in, in_the_way, macros
 from kesco.emit.places import CannotInsert, behind_statement, lines_before, prologue_place
 from kesco.emit.prologue import deferred_text
@@ -26,6 +28,8 @@ LAST = "// ---- kesco: later end"
 _BEGUN = "  // kesco: what uses the results of a turn is run when the next one has launched"
 _DUE = "  // kesco: what the turn before has kept, while the device works"
 _KEPT = "  // kesco: for the next turn"
+_WAITED = "  // kesco: what the turn before waits for"
+_WAIT = "  // kesco: when the next turn has done this much of the host's work"
 _END = "});  // kesco: until here"
 _DONE = "  // kesco: what the last turn has kept"
 _OURS = re.compile(rb"\bkesco_deferred\w*|\bKescoDeferred\b")
@@ -37,6 +41,8 @@ _LINE = re.compile(
     rb"|(?P<end>\}\);)  // kesco: until here)\r?$",
     re.MULTILINE,
 )
+_LINES = ["made", "run", "keep", "end", "run"]
+"""What is written for each, in its order."""
 _PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)
 
 
@@ -48,16 +54,26 @@ def deferring(program: ir.Program, loops: Sequence[Deferred]) -> tuple[Edit, ...
         raise CannotInsert("the file or a header has names that deferred work needs")
     if macro := changed((f"{CLASS} kesco_deferred_0.{RUN}.{KEEP} mutable",), macros(program)):
         raise CannotInsert(f"the macro '{macro}' has a name that deferred work needs")
-    for number, one in enumerate(loops):
-        name, turn = f"kesco_deferred_{number}", one.turn
+    names = {id(one): f"kesco_deferred_{number}" for number, one in enumerate(loops)}
+    for _, each in groupby(loops, key=lambda one: one.turn.whole):
+        mine = list(each)  # what is made first is done with last, also where the loop is left by an exception
+        whole = mine[0].turn.whole
+        between = newline_of(text) + line_indent(text, whole.start)
+        edits.append(lines_before(text, whole.start, [f"{CLASS} {names[id(one)]};{_BEGUN}" for one in mine]))
+        last = between.join(f"{names[id(one)]}.{RUN}();{_DONE}" for one in reversed(mine))
+        edits.append(behind_statement(text, whole, last))
+    ahead: defaultdict[int, list[str]] = defaultdict(list)
+    for one in loops:
+        ahead[one.turn.statements[one.due].start].append(
+            f"{names[id(one)]}.{RUN}();{_WAITED if one.turn.early else _DUE}"
+        )
+    for one in loops:
         held = "".join(f", {each}" for each in one.held)
-        edits += [
-            lines_before(text, turn.whole.start, [f"{CLASS} {name};{_BEGUN}"]),
-            lines_before(text, turn.statements[one.due].start, [f"{name}.{RUN}();{_DUE}"]),
-            lines_before(text, turn.statements[turn.kept].start, [f"{name}.{KEEP}([&{held}]() mutable {{{_KEPT}"]),
-            behind_statement(text, turn.statements[turn.last - 1], _END),
-            behind_statement(text, turn.whole, f"{name}.{RUN}();{_DONE}"),
-        ]
+        ahead[one.turn.part[0]].append(
+            f"{names[id(one)]}.{KEEP}([&{held}]() mutable {{{_WAIT if one.turn.early else _KEPT}"
+        )
+        edits.append(behind_statement(text, one.turn.statements[one.turn.last - 1], _END))
+    edits += (lines_before(text, at, lines) for at, lines in ahead.items())
     newline = newline_of(text)
     tops = [f.top for f in program.functions if f.here and any(_is_in(f, one) for one in loops)]
     at = prologue_place(text, min(tops))
@@ -111,18 +127,26 @@ def written(text: bytes) -> tuple[Written, ...] | None:
     """What a text defers, in its order; None if the lines do not belong together."""
     if without_deferred(text) == text:
         return ()
-    found: list[Written] = []
-    lines = list(_LINE.finditer(text))
-    if len(lines) % 5:
-        return None
-    for number, five in enumerate(zip(*(lines[n::5] for n in range(5)), strict=True)):
-        made, due, kept, end, last = five
-        numbers = (made["made"], due["run"], kept["keep"], last["run"])
-        if any(each is None or int(each) != number for each in numbers) or end["end"] is None:
+    found: dict[int, list[tuple[str, int]]] = {}
+    held: dict[int, tuple[str, ...]] = {}
+    kept = -1  # the number of what is being kept
+    for line in _LINE.finditer(text):
+        kind = next(name for name in ("made", "run", "keep", "end") if line[name] is not None)
+        number = kept if kind == "end" else int(line[kind])
+        if (kept >= 0) is not (kind == "end"):
             return None
-        held = tuple(each.decode() for each in kept["held"].split(b", ")[1:])
-        found.append(Written(made.end(), due.start(), kept.start(), end.end(), last.start(), held))
-    return tuple(found)
+        kept = number if kind == "keep" else -1
+        if kind == "keep":
+            held[number] = tuple(each.decode() for each in line["held"].split(b", ")[1:])
+        found.setdefault(number, []).append((kind, line.start() if kind in ("run", "keep") else line.end()))
+    if any([kind for kind, _ in places] != _LINES for places in found.values()):
+        return None
+    return tuple(_as_written([place for _, place in found[number]], held[number]) for number in sorted(found))
+
+
+def _as_written(places: Sequence[int], held: tuple[str, ...]) -> Written:
+    made, due, kept, end, last = places
+    return Written(made, due, kept, end, last, held)
 
 
 def same_text(deferred: bytes, plain: bytes) -> bool:

@@ -1,8 +1,9 @@
 """Loops in which the host uses the results of a turn while the device works on the next one.
 
-A turn gives the device work, waits for what comes of it, and uses that. This part is *deferred*: it is kept, and
-run in the next turn, when that has given the device its work and is about to wait; what the last turn kept, behind the
-loop. Nothing else moves, so the device gets the same work in the same order.
+A turn gives the device work, waits for what comes of it, and uses that. What uses results is *deferred*: it is kept,
+and run in the next turn, when that has given the device its work and is about to wait; what the last turn kept, behind
+the loop. Where the next turn has work of the host to do before it gives the device any, the wait is deferred until that
+is done. Nothing else moves, so the device gets the same work in the same order.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ AROUND = -1
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A loop as its text has it: the statements of its body, of which those from `kept` up to `last` use results.
+    """A loop as its text has it: the statements of its body, of which those from `kept` up to `last` are kept.
 
-    `begin` and `end` are the offsets of the body's braces.
+    Those from there up to `beyond` are kept, too, by themselves, and run behind these. `begin` and `end` are the
+    offsets of the body's braces.
     """
 
     function: str
@@ -34,10 +36,12 @@ class Turn:
     statements: tuple[Span, ...]
     kept: int
     last: int  # the number behind theirs
+    beyond: int
+    early: int = 0  # of a wait: the number behind the first statement that it has to be run behind, to pay
 
     @property
     def part(self) -> tuple[int, int]:
-        """Where what uses the results begins and ends in the text."""
+        """Where what is kept begins and ends in the text."""
         return self.statements[self.kept].start, self.statements[self.last - 1].end
 
 

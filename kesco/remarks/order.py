@@ -23,6 +23,8 @@ from kesco.source import Span
 _HELP = "what is needed first goes first; '--order keep' keeps the order of the text"
 _REFUSED_HELP = "the output is right all the same; please report it: there may be a mistake in kesco"
 _DEFERRED_HELP = "'--syncs keep' runs it in its own turn, and so does KESCO_DEFERRED=off in the environment"
+_USES = "what uses the results of a turn runs while the device works on the next one"
+_WAITS = "the host waits for the results of a turn when it has done its own work for the next one"
 _NOT_KEPT = "what uses the results cannot be kept until the next turn has launched"
 _NOWHERE = Span("", 0, 0, 0, 0)
 _MOST = 4
@@ -57,7 +59,8 @@ def said_of_deferred(path: str, text: bytes, loops: Sequence[Deferred]) -> tuple
     for one in loops:
         begin, end = one.turn.part
         due = one.turn.statements[one.due]
-        message = f"'{one.turn.function}': what uses the results of a turn runs while the device works on the next one"
+        what = _WAITS if one.turn.early else _USES
+        message = f"'{one.turn.function}': {what}"
         notes = (Note("in the next turn it runs ahead of this", places.span(due.start, due.end)),)
         found.append(Diagnostic("K224", Severity.REMARK, message, places.span(begin, end), notes, _DEFERRED_HELP))
     return tuple(found)
@@ -85,8 +88,10 @@ def with_deferred(
     held = {one.region.span: judged(one) is not one for one in functions if HELD in one.left_because}
 
     def told(one: Diagnostic) -> Diagnostic:
-        function = spans.get((one.span.start, one.span.end)) if one.code == "K204" and one.span is not None else None
-        mine = [(why, place) for why, place in others if function is not None and _is_in(function, place)]
+        if one.code != "K204" or one.span is None:
+            return one
+        function = spans.get((one.span.start, one.span.end))  # else it is said of the file
+        mine = [pair for pair in others if function is None or _is_in(function, pair[1])][:_MOST]
         return replace(one, notes=(*one.notes, *(Note(f"{_NOT_KEPT}: {why}", place) for why, place in mine)))
 
     kept = tuple(told(each) for each in found if each.code != "K204" or not held.get(each.span or _NOWHERE))

@@ -21,8 +21,11 @@ _NOTHING = re.compile(rb"(?:\s|;|//[^\n]*\n|/\*.*?\*/)*", re.DOTALL)
 _IN_FRONT = re.compile(rb"(?:\s|//[^\n]*\n|/\*.*?\*/|#[ \t]*pragma[^\n]*\n|\[\[[^\]]*\]\])*", re.DOTALL)
 
 
-def turn_at(program: ir.Program, one: Written) -> Turn | None:
-    """The loop that lines at these places are about; None if they do not stand around and in one as they must."""
+def turn_at(program: ir.Program, one: Written, others: Sequence[Written]) -> Turn | None:
+    """The loop that lines at these places are about; None if they do not stand around and in one as they must.
+
+    `others` may keep what stands behind, and run it later.
+    """
     for function in (f for f in program.functions if f.here and not f.template):
         if not function.span.start <= one.made < function.span.end:
             continue
@@ -30,11 +33,18 @@ def turn_at(program: ir.Program, one: Written) -> Turn | None:
             return None
         for loop in (n for n in ir.walk(function.body) if isinstance(n, ir.Loop)):
             if _IN_FRONT.fullmatch(program.text, one.made, loop.span.start) and isinstance(loop.inner, ir.Block):
-                return _turn(program, function, loop, loop.inner, one)
+                return _turn(program, function, loop, loop.inner, one, others)
     return None
 
 
-def _turn(program: ir.Program, function: ir.Function, loop: ir.Loop, body: ir.Block, one: Written) -> Turn | None:
+def _turn(
+    program: ir.Program,
+    function: ir.Function,
+    loop: ir.Loop,
+    body: ir.Block,
+    one: Written,
+    others: Sequence[Written],
+) -> Turn | None:
     groups = statements_of(body)
     places = [place_of(group) for group in groups]
     braces = program.text[body.span.start : body.span.start + 1] + program.text[body.span.end - 1 : body.span.end]
@@ -47,7 +57,14 @@ def _turn(program: ir.Program, function: ir.Function, loop: ir.Loop, body: ir.Bl
         return None
     if any(_leaves(each) for group in groups[kept:last] for each in group):
         return None
-    return Turn(function.name, loop.number, loop.span, body.span.start, body.span.end - 1, tuple(places), kept, last)
+    beyond = last
+    for other in others:
+        behind, end = (_number(places, at) for at in (other.kept, other.end))
+        later = one.due < other.due < one.kept and other.made < one.made and one.last < other.last
+        if later and behind == last and end is not None and body.span.start < other.kept < body.span.end:
+            beyond = end
+    begin, ends = body.span.start, body.span.end - 1
+    return Turn(function.name, loop.number, loop.span, begin, ends, tuple(places), kept, last, beyond)
 
 
 def _number(places: Sequence[Span], offset: int) -> int | None:

@@ -28,6 +28,8 @@ _GIVEN = (
     "note(i);",
     "float last = {H}[1]; (void)last;",
     "state.seen += i;",
+    "std::swap(d0, d1);",
+    "std::vector<float> spare(32); spare[2] = i; total += spare[1];",
 )
 _WAIT = (
     "cudaMemcpy({H}, {D}, 128, cudaMemcpyDeviceToHost);",
@@ -45,7 +47,19 @@ _USED = (
     "counted += i + int(scale);",
     "for (int j = 0; j < 32; ++j) p[j] += 1.0f;",
     "note(int(found.size()));",
+    "total += look[5]; for (int j = 0; j < 4; ++j) total += look[j];",
+    "for (int j = 0; j < 32; ++j) first += {H}[j];",
+    "for (float one : mine) total += one;",
+    "for (int j = 0; j < at.number; ++j) total += at.weight;",
+    "std::for_each(found.begin(), found.end(), [&](float& one) { one += i + total; });",
 )
+_NEEDS = {
+    "look": "const float* look = {H};",
+    "first": "float& first = {H}[0];",
+    "mine": "std::vector<float> mine(32); cudaMemcpy(mine.data(), {D}, 128, cudaMemcpyDeviceToHost);",
+    "at.": "Plain at = {i, {H}[4]};",
+}
+"""What declares a name that a statement uses."""
 _BODY = """
 static void {name}(int turns) {{
   float h0[32] = {{}}, h1[32] = {{}}, grid[2][32] = {{}};
@@ -71,11 +85,13 @@ static void {name}(int turns) {{
 }}
 """
 _TOP = """
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 #define CHECK(x) do { if ((x) != cudaSuccess) { std::printf("failed\\n"); std::exit(1); } } while (0)
 struct State { int seen = 0; float best = -1.0f; };
+struct Plain { int number; float weight; };
 static int notes = 0;
 static void note(int what) { notes = notes * 7 + what; }
 static float sum(const float* of) { float found = 0; for (int j = 0; j < 32; ++j) found += of[j]; return found; }
@@ -104,10 +120,12 @@ def _function(drawn: random.Random, name: str) -> str:
         host = drawn.choice(_HOST[:3] if drawn.random() < 0.7 else _HOST)
         return text.replace("{H}", host).replace("{D}", one).replace("{E}", other)
 
-    given = drawn.sample(_GIVEN, drawn.choice((1, 2, 3, 4)))
+    used = drawn.sample(_USED, drawn.choice((1, 1, 2, 3)))
+    needed = [text for name, text in _NEEDS.items() if any(name in one for one in used)]
+    given = [*drawn.sample(_GIVEN, drawn.choice((0, 1, 2, 3))), *needed]
+    drawn.shuffle(given)
     launches = drawn.sample(_GIVEN[3:6], drawn.choice((1, 2)))
     more = drawn.sample(_GIVEN, drawn.choice((0, 0, 0, 1)))
-    used = drawn.sample(_USED, drawn.choice((1, 1, 2, 3)))
     body = [*given, *launches, *more, *drawn.sample(_WAIT, drawn.choice((1, 1, 2))), *used]
     text = "\n    ".join(map(filled, body))
     pointer = ", *p = h0" if re.search(r"\bp\b", text) else ""
