@@ -193,12 +193,13 @@ TOGETHER = {
         set(),
     ),
     "recursion": ("static void f(float* p, int n) { inc<<<1, 32>>>(p); if (n) f(p, 0); }\n", "f(x, 3); f(y, 3)", set()),
-    "a pointer": (F + H, "void (*q)(float*) = argc > 1 ? f : h; q(x); q(y)", set()),
+    "a pointer": (F + H, "void (*q)(float*) = argc > 1 ? f : h; q(x); q(y)", {"q#1 q#2"}),
     "std::function": (
         F, "std::function<void(float*)> q = f; q(x); q(y)", {"operator()#1 operator()#2"}
     ),
     "std::function of one of two": (
-        F + H, "std::function<void(float*)> q = f; if (argc > 1) q = h; q(x); q(y)", set()
+        F + H, "std::function<void(float*)> q = f; if (argc > 1) q = h; q(x); q(y)",
+        {"operator()#1 operator()#2"},
     ),
     "virtual": (
         "struct B { float* a; virtual void f() { inc<<<1, 32>>>(a); } };\n",
