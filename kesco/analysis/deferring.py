@@ -70,6 +70,7 @@ _THROWS = ("__cxa_throw", "__cxa_rethrow")
 _OURS = re.compile(r"^_ZN\w*?\d(?:kesco_|Kesco)")
 _STREAMS = re.compile(r"\dkesco_(?:streams|stretch|pace|turn|lane)")
 _COPIES = re.compile(r"\dkesco_(?:copy|send|fetch)(?!ed)")
+_LATER = re.compile(r"\dkesco_(?:send|fetch)(?!ed)")
 _WAITS = re.compile(r"\dkesco_(?:sent|fetched|turned|freed|settle|malloc|take|give)")
 _GOES_ON = re.compile(
     r"Async$|^cuda(?:Get|Peek|SetDevice$|LaunchKernel|Memset$|FuncSet|EventRecord|EventCreate|StreamWaitEvent)|^__cuda(?:Push|Pop)"
@@ -250,7 +251,8 @@ class _Seen:
             self.flying |= {one for value in values for one in state.reached(objects(value))}
         reads = entry.reads if entry is not None else ()
         for number, value in enumerate(values):
-            self._reaches(frame, state, value, writes=number not in reads)
+            if call.operands[number].type.kind == "ptr":
+                self._reaches(frame, state, value, writes=number not in reads)
 
     def _reaches(self, frame: Frame | None, state: State, value: Value, *, writes: bool) -> None:
         """What a pointer leads to is read, and written if so."""
@@ -353,8 +355,9 @@ class _Seen:
         self.calls_cuda |= parts
         copies = _COPIES.search(name) is not None
         self.waits |= parts if copies or _WAITS.search(name) is not None else frozenset()
-        for number, value in enumerate(values[:2] if copies and frame is not None else ()):
+        for number, value in enumerate(values[:2] if copies else ()):
             self._reaches(frame, state, value, writes=number == 0)
+            self.flying |= state.reached(objects(value)) if _LATER.search(name) is not None else frozenset()
         return pointer(self.engine.resource("kesco", "")) if _STREAMS.search(name) is not None else STATUS
 
 

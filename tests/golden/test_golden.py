@@ -31,7 +31,7 @@ WITH_NVCC = ("pointer_parameters", "array_loop", "helper_called_twice", "check_m
              "graph_between_waits", "graph_in_a_function", "graph_tried", "memory_reused", "order_of_issue",
              "copies_in_the_background", "copies_of_rows_and_symbols", "tasks_as_graphs", "fikit_hooks",
              "calls_in_expressions", "calls_of_methods", "batches_in_front_of_streams",
-             "elements_with_vectors", "calls_through_pointers")  # fmt: skip
+             "elements_with_vectors", "calls_through_pointers", "results_used_later", "next_turn_prepared")  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 

@@ -169,7 +169,8 @@ cudaError_t copied(void* to, const void* from, size_t bytes, cudaMemcpyKind kind
   LOCKED;
   if (!bytes) return cudaSuccess;
   if (async) {
-    issue(stream, [=] { memmove(to, from, bytes); });
+    const int number = issue(stream, [=] { memmove(to, from, bytes); });
+    if (!block_of(to)) force(number);  // to pageable memory it has been done when it returns (API synchronization behavior)
   } else if (waits(kind, to, from)) {
     force(issue(nullptr, [=] { memmove(to, from, bytes); }));
   } else if (!block_of(from)) {  // pageable memory has been read when it returns
