@@ -242,7 +242,8 @@ class Session:
         from kesco.emit.prologue import stand_in
 
         ir_text = host_ir_of(self.toolchain, self.path, self.options, stand_in(without_additions(text), runs=True))
-        return turn_facts(program, ir_text, turns)
+        prints = any({"printf", "unseen"}.intersection(one.order) for one in self.effects.values())
+        return turn_facts(program, ir_text, turns, prints=prints)
 
     def deferred_problems(self, text: bytes) -> list[tuple[Span, str]]:
         """What speaks against what a text for the same file defers; raises `InputError` if it does not compile."""

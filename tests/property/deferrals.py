@@ -125,7 +125,7 @@ def _function(drawn: random.Random, name: str) -> str:
     given = [*drawn.sample(_GIVEN, drawn.choice((0, 1, 2, 3))), *needed]
     drawn.shuffle(given)
     launches = drawn.sample(_GIVEN[3:6], drawn.choice((1, 2)))
-    more = drawn.sample(_GIVEN, drawn.choice((0, 0, 0, 1)))
+    more = [one for one in drawn.sample(_GIVEN, drawn.choice((0, 0, 0, 1))) if one not in given]
     body = [*given, *launches, *more, *drawn.sample(_WAIT, drawn.choice((1, 1, 2))), *used]
     text = "\n    ".join(map(filled, body))
     pointer = ", *p = h0" if re.search(r"\bp\b", text) else ""

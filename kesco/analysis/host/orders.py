@@ -151,6 +151,11 @@ class Orders:
         """The objects that a part touches, as far as it is known which."""
         return {one.object for one in self._accesses.get(part, ()) if one.object is not None}
 
+    def written_in(self, parts: Iterable[Part]) -> set[Object]:
+        """The objects that parts write, as far as it is known which."""
+        every = (one for part in parts for one in self._accesses.get(part, ()))
+        return {one.object for one in every if one.writes and one.object is not None}
+
     def met(self) -> Collection[int]:
         """The expressions in which parts met."""
         return self._lost | self._stopped | {one.expression for one, _, _ in self._meetings()}
