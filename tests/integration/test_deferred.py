@@ -21,6 +21,7 @@ HEAD = """\
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iostream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -56,6 +57,9 @@ DEFERRED = {
     "a number of the turn": f"float f = 0.f; k<<<1, n>>>(d, i); cudaMemcpy(&f, d, 4, cudaMemcpyDeviceToHost); {HOME} {USES} total += f;",  # noqa: E501
     "a struct of the turn": f"Plain p = {{i, 2.f}}; k<<<1, n>>>(d, p.weight); {HOME} {USES} total += p.at;",
     "a vector of the turn": f"std::vector<float> mine(n); k<<<1, n>>>(d, i); cudaMemcpy(mine.data(), d, bytes, cudaMemcpyDeviceToHost); {USES.replace('out', 'mine')}",  # noqa: E501
+    "an array of the turn": "float mine[32]; k<<<1, n>>>(d, 1.f); cudaMemcpy(mine, d, bytes, cudaMemcpyDeviceToHost); "
+    + USES.replace("out", "mine"),
+    "a stream of the library": f'k<<<1, n>>>(d, 1.f); {HOME} {USES} std::cout << i << " " << total << std::endl;',
     "a function": f"k<<<1, n>>>(d, 1.f); {HOME} total += sum(out.data());",
     "a member": f"k<<<1, n>>>(d, 1.f); {HOME} for (int j = 0; j < n; ++j) totals.sum += out[j]; ++totals.count;",
     "a turn that is left out": f"if (i == 3) continue; k<<<1, n>>>(d, 1.f); {HOME} {USES}",
@@ -96,8 +100,6 @@ KEPT = {
     "it throws": f'k<<<1, n>>>(d, 1.f); {HOME} for (int j = 0; j < n; ++j) if (out[j] > 9.f) throw std::runtime_error("large");',  # noqa: E501
     "it calls CUDA": f"k<<<1, n>>>(d, 1.f); {HOME} {USES} cudaMemset(d, 0, bytes);",
     "a destructor behind it": f'Noted noted{{i}}; k<<<1, n>>>(d, 1.f); {HOME} {USES} printf("%f\\n", total);',
-    "an array of the turn": "float mine[32]; k<<<1, n>>>(d, 1.f); cudaMemcpy(mine, d, bytes, cudaMemcpyDeviceToHost); "
-    + USES.replace("out", "mine"),
     "a reference to what a turn makes": f"const std::string& name = std::to_string(i); k<<<1, n>>>(d, 1.f); {HOME} for (char one : name) total += one;",  # noqa: E501
     "a pointer to a number of the turn": f"float f = 1.f; float* p = &f; k<<<1, n>>>(d, 1.f); {HOME} for (int j = 0; j < n; ++j) total += *p * out[j];",  # noqa: E501
     "a reference to a variable": f"float& alias = total; k<<<1, n>>>(d, alias); {HOME} for (int j = 0; j < n; ++j) total += out[j];",  # noqa: E501

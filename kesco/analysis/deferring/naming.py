@@ -3,9 +3,9 @@
 In: a program, a loop (`kesco.ir.deferred`). Out: the local variables that the kept part names, and how each could be
 held; what speaks against keeping it that the host's IR does not show. Apart from the rest because it asks no IR.
 
-1. A number, a pointer or a small plain struct is copied; what a reference names is named again; a vector of numbers,
-which copies of CUDA's alone are given ahead of the kept part, is moved. 2. What the kept part declares must not have
-the name of anything that is named behind it, where it would no longer be seen.
+1. A number, a pointer, a small plain struct or array is copied; what a reference names is named again; a vector of
+numbers, which copies of CUDA's alone are given ahead of the kept part, is moved. 2. What the kept part declares must
+not have the name of anything that is named behind it, where it would no longer be seen.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ _CALLER = re.compile(rb"\b(?:__builtin_(?:FUNCTION|LINE)|source_location)\b")
 _DECLARES = re.compile(rb"\b(?:struct|class|union|enum|using|typedef|namespace)\b|^[ \t]*#", re.MULTILINE)
 _OPENMP = re.compile(rb"#[ \t]*pragma[ \t]+omp[^\n]*\n(?:[^\n;{}]*\n)*[^\n;{}]*\Z")
 _NUMBERS = ("float", "double", "long double")
-_SCALARS = (ir.Shape.INTEGER, ir.Shape.POINTER)
 _LOCAL = (ir.Scope.LOCAL, ir.Scope.PARAMETER)
-_MOST = 256  # bytes of a struct that is copied
+_MOST, _ELEMENTS = 256, 512  # bytes of a struct that is copied, and elements of an array
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,7 @@ class _Text:
     def _made_in(self, one: ir.Variable, groups: list[list[ir.Stmt]]) -> int | None:
         """The statement that makes a vector of numbers which copies of CUDA's alone are then given; None for others."""
         holds = one.type.holds
-        plain = holds is not None and (holds.shape is ir.Shape.INTEGER or holds.spelling in _NUMBERS)
+        plain = holds is not None and _is_number(holds)
         if one.type.shape is not ir.Shape.RECORD or not one.type.spelling.startswith("std::vector<") or not plain:
             return None
         found = None
@@ -145,10 +144,11 @@ class _Text:
         if kind.shape is ir.Shape.REFERENCE:
             return f"&{one.name} = {one.name}"
         record = self.program.records.get(kind.record)
-        number = kind.shape is ir.Shape.OTHER and kind.spelling.removeprefix("const ") in _NUMBERS
+        array = kind.element is not None and kind.shape is ir.Shape.ARRAY and 0 < kind.count <= _ELEMENTS
         plain = kind.shape is ir.Shape.RECORD and record is not None and record.plain and not record.destructor
         small = record is not None and 0 < record.size <= _MOST
-        return one.name if kind.shape in _SCALARS or number or (plain and small) else None
+        numbers = array and kind.element is not None and _is_number(kind.element)
+        return one.name if kind.shape is ir.Shape.POINTER or _is_number(kind) or numbers or (plain and small) else None
 
     def _returned(self, groups: list[list[ir.Stmt]]) -> frozenset[int]:
         """The statements ahead of the kept part that return an object."""
@@ -161,6 +161,12 @@ class _Text:
 
 def _all(nodes: Iterable[ir.Expr | ir.Stmt]) -> list[ir.Expr | ir.Stmt]:
     return [n for one in nodes for n in ir.walk(one)]
+
+
+def _is_number(kind: ir.Type) -> bool:
+    return kind.shape is ir.Shape.INTEGER or (
+        kind.shape is ir.Shape.OTHER and kind.spelling.removeprefix("const ") in _NUMBERS and not kind.volatile
+    )
 
 
 def _is_return(node: ir.Expr | ir.Stmt) -> bool:

@@ -142,7 +142,8 @@ class Seen:
         parts = self.engine.orders.of(frame)
         if not parts:
             return
-        here = self.engine.module.has_body(name)
+        model = self.engine.models.of(name)
+        here = self.engine.module.has_body(name) and not (model is not None and model.closed)
         names = self.engine.named_in(name) if here else frozenset((name,))
         if any(map(_CLOCK.search, names)):
             self.clocks |= parts
@@ -153,7 +154,6 @@ class Seen:
             self.calls_cuda |= parts
             self.shares |= parts
             self.waits |= parts
-        model = self.engine.models.of(name)
         if model is None or model.given or model.keeps:
             for one in reached:
                 self.engine.orders.access(frame, state, one, (ANYWHERE, 1), NUMBER, writes=True)
@@ -162,9 +162,10 @@ class Seen:
     def _is_plain(self, name: str) -> bool:
         if _PLAIN.match(name) or _GONE_WRONG.match(name):
             return True
-        if self.engine.module.has_body(name) or self.engine.module.variable(name) is not None:
-            return True
         model, host = self.engine.models.of(name), host_call(name)
+        here = self.engine.module.has_body(name) and not (model is not None and model.closed)
+        if here or self.engine.module.variable(name) is not None:
+            return True
         if host is not None and (host.kind not in _QUIET or _STATE.search(name)):
             return False
         if host is not None and host.kind == "pure" and "__errno_location" in self.engine.module.names():
