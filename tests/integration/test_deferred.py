@@ -44,6 +44,7 @@ static void set(float* f, int i) { *f = i; }
 USES = "for (int j = 0; j < n; ++j) total += out[j];"
 HOME = "cudaMemcpy(out.data(), d, bytes, cudaMemcpyDeviceToHost);"
 DEFERRED = {
+    "two in one declaration": f"extra += 1; k<<<1, n>>>(d, 1.f); {HOME} for (int j = 0; j < n; ++j) step += out[j] > 0;",
     "an array of its own": f"k<<<1, n>>>(d, 1.f); {HOME} float mine[32]; for (int j = 0; j < n; ++j) mine[j] = out[j]; total += sum(mine);",  # noqa: E501
     "a vector of its own": f"k<<<1, n>>>(d, 1.f); {HOME} std::vector<float> mine(out); for (float one : mine) total += one;",  # noqa: E501
     "a struct of the turn before": f"plain = plains[i]; k<<<1, n>>>(d, 1.f); {HOME} {USES} total += plain.at;",
@@ -154,6 +155,8 @@ def test_results_are_used_later(deferred: Compilation) -> None:
     assert names(deferred, DEFERRED) == set(DEFERRED)
     assert same_text(deferred.text, deferred.source)
     assert [one.code for one in deferred.diagnostics].count("K224") == len(deferred.deferred)
+    first = next(one for one in deferred.deferred if one.turn.function == "run0")
+    assert first.held == ()  # what both are is not known, and the kept part changes one of them
 
 
 def test_results_are_used_in_their_turn(kept: Compilation) -> None:

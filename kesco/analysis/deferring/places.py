@@ -97,8 +97,9 @@ class Places:
         found, turn = self.variables[number], self.turns[number]
         names = {v.name for v in one.operands if isinstance(v, Local)}
         begins, (start, end) = ".start" in callee(one), turn.part
-        if begins:
-            found.known |= dict.fromkeys([offset], next(iter(names), ""))
+        if begins:  # where several begin, as in one declaration or macro, it is not known which one has which name
+            name = next(iter(names), "")
+            found.known[offset] = name if found.known.get(offset, name) == name else ""
             found.inner |= names if start <= offset < end else set()
         elif turn.whole.start <= offset <= turn.whole.end:
             found.ending |= names
