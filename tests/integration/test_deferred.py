@@ -44,7 +44,7 @@ static void set(float* f, int i) { *f = i; }
 USES = "for (int j = 0; j < n; ++j) total += out[j];"
 HOME = "cudaMemcpy(out.data(), d, bytes, cudaMemcpyDeviceToHost);"
 DEFERRED = {
-    "two in one declaration": f"extra += 1; k<<<1, n>>>(d, 1.f); {HOME} for (int j = 0; j < n; ++j) step += out[j] > 0;",
+    "two in one declaration": f"extra += 1; k<<<1, n>>>(d, 1.f); {HOME} for (int j = 0; j < n; ++j) step += j;",
     "an array of its own": f"k<<<1, n>>>(d, 1.f); {HOME} float mine[32]; for (int j = 0; j < n; ++j) mine[j] = out[j]; total += sum(mine);",  # noqa: E501
     "a vector of its own": f"k<<<1, n>>>(d, 1.f); {HOME} std::vector<float> mine(out); for (float one : mine) total += one;",  # noqa: E501
     "a struct of the turn before": f"plain = plains[i]; k<<<1, n>>>(d, 1.f); {HOME} {USES} total += plain.at;",
