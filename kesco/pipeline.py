@@ -186,7 +186,9 @@ def _deferring(
     options = session.options
     if options.syncs == "keep" or session.plain_only or options.memory == "reuse" or options.fikit:
         return text, before, (), ()
-    program = session.again if text != session.text else session.program
+    if not turns_of(session.program):
+        return text, before, (), ()
+    program = session.read_again(text) if text != session.text else session.program
     if not (turns := turns_of(program)):
         return text, before, (), ()
     back = places_before(session.path, session.text, before if text != session.text else ((0, len(text), 0),))

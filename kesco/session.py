@@ -213,14 +213,19 @@ class Session:
         except InputError:
             return ()
 
-    def regions_of(self, text: bytes, *, streams: bool = True) -> tuple[Region, ...]:
-        """The regions of another text for the same file, with streams and events included."""
+    def read_again(self, text: bytes) -> Program:
+        """Another text for the same file, parsed without its additions."""
         from kesco.emit.batches import without_additions
         from kesco.emit.prologue import stand_in
         from kesco.frontend.parse import parse
 
         self.file.reparse(stand_in(without_additions(text)))
         self.again = parse(self.file, self.arguments, self.program, self.unsure, self.heads)
+        return self.again
+
+    def regions_of(self, text: bytes, *, streams: bool = True) -> tuple[Region, ...]:
+        """The regions of another text for the same file, with streams and events included."""
+        self.read_again(text)
         found = self._resolved(self.again, set(self._uncounted), streams=streams)
         return self._with_ir(self.again, text, found, self.by_ir, streams=streams)
 
@@ -247,18 +252,14 @@ class Session:
 
     def deferred_problems(self, text: bytes) -> list[tuple[Span, str]]:
         """What speaks against what a text for the same file defers; raises `InputError` if it does not compile."""
-        from kesco.emit.batches import without_additions
         from kesco.emit.deferred import written
-        from kesco.emit.prologue import stand_in
-        from kesco.frontend.parse import parse
         from kesco.verify.deferred import deferred_problems, turn_at
 
         top = Span(self.path, 0, 1, 1, 1)
         if not (found := written(text)):
             return [] if found is not None else [(top, "the lines that defer work are not as kesco writes them")]
         host_ir_of(self.toolchain, self.path, self.options, text)
-        self.file.reparse(stand_in(without_additions(text)))
-        program = self.again = parse(self.file, self.arguments, self.program, self.unsure, self.heads)
+        program = self.read_again(text)
         turns = [one for each in found if (one := turn_at(program, each, found)) is not None]
         if len(turns) < len(found):
             return [(top, "the lines that defer work do not stand in a loop as they must")]

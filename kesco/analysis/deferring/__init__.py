@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from kesco.analysis.deferring.naming import Named
 from kesco.analysis.deferring.places import CLOSE, TAIL, Places
-from kesco.analysis.deferring.seeing import Seen
+from kesco.analysis.deferring.seeing import Facts, Seen
 from kesco.analysis.host import everywhere
 from kesco.analysis.host.engine import Engine
 from kesco.analysis.host.models import Models
@@ -37,6 +37,8 @@ from kesco.ir.deferred import AROUND, Turn, TurnFacts
 from kesco.llvm.canonical import canonical
 from kesco.llvm.module import Module
 
+_TIMES = re.compile(rb"cudaEventElapsedTime")
+_SHARES = re.compile(rb"cuda(?:MallocHost|HostAlloc|HostRegister|MallocManaged)|__managed__")
 _CATCH = re.compile(rb"\bcatch\s*\(")
 _OWN_MEMORY = ("_Znwm", "_Znam", "_ZdlPv", "_ZdaPv")
 _ROUNDING = frozenset("fesetround feholdexcept fesetenv feupdateenv fetestexcept feclearexcept feraiseexcept".split())
@@ -52,8 +54,8 @@ def turn_facts(
     engine.weak = program.weak
     places = Places(texts, turns, engine.graph)
     engine.orders = Orders(places.parts_at)
-    catches = _CATCH.search(program.text) is not None
-    seen = Seen(engine, places, b"cudaEventElapsedTime" in program.text, prints, catches)
+    timed, catches, shares = (one.search(program.text) is not None for one in (_TIMES, _CATCH, _SHARES))
+    seen = Seen(engine, places, Facts(timed, prints, catches, shares))
     engine.watcher = seen
     names = set(module.names())
     refused = refused_by(lambda: everywhere(engine))

@@ -28,11 +28,12 @@ from kesco.analysis.host.values import (
     Offset,
     Unknown,
     Value,
+    number,
     objects,
     pointer,
     scalar,
 )
-from kesco.frontend.api_table import host_call
+from kesco.frontend.api_table import CudaCall, host_call
 from kesco.llvm.values import Function, Instruction
 
 _CLOCK = re.compile(
@@ -67,15 +68,23 @@ _GOES_ON = re.compile(
 _WORKS = re.compile(r"^cudaMemcpy\w*Async$|^cudaLaunchKernel")
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is so in all of a program."""
+
+    timed: bool  # it asks how long it is from one event to another
+    prints: bool  # a kernel does
+    catches: bool  # it may go on behind an exception
+    shares: bool  # it has memory that both may reach
+
+
 @dataclass(slots=True)
 class Seen:
-    """See the module's docstring. `timed`: the program asks how long it is from one event to another."""
+    """See the module's docstring."""
 
     engine: Engine
     places: Places
-    timed: bool
-    prints: bool  # a kernel does
-    catches: bool  # the program may go on behind an exception
+    facts: Facts
     variables: defaultdict[tuple[str, str], set[Object]] = field(default_factory=lambda: defaultdict(set))
     made: defaultdict[Part, set[Object]] = field(default_factory=lambda: defaultdict(set))
     known: set[Object] = field(default_factory=set)  # variables of which more than their names lead to
@@ -105,14 +114,14 @@ class Seen:
         parts = self._here()
         self.works |= parts
         self.calls_cuda |= parts
-        self.speaks |= parts if self.prints else frozenset()
+        self.speaks |= parts if self.facts.prints else frozenset()
 
     def calls(self, frame: Frame, call: Instruction, name: str, values: list[Value], state: State) -> None:
         """The runtime, or one of CUDA's libraries, is called."""
         parts = self.engine.orders.of(frame)
         self.calls_cuda |= parts
-        self.speaks |= parts if self.prints else frozenset()
-        if _CLOCK.search(name) or (self.timed and name.startswith("cudaEvent")):
+        self.speaks |= parts if self.facts.prints else frozenset()
+        if _CLOCK.search(name) or (self.facts.timed and name.startswith("cudaEvent")):
             self.clocks |= parts
         entry = cuda_entry(name, len(values))
         if _WORKS.search(name):
@@ -122,9 +131,19 @@ class Seen:
         else:
             self.flying |= {one for value in values for one in state.reached(objects(value))}
         reads = entry.reads if entry is not None else ()
-        for number, value in enumerate(values):
-            if call.operands[number].type.kind == "ptr":
-                self._reaches(frame, state, value, writes=number not in reads)
+        device = self._of_the_device(entry, values) if entry is not None else ()
+        for at, value in enumerate(values):
+            if call.operands[at].type.kind == "ptr" and at not in device:
+                self._reaches(frame, state, value, writes=at not in reads)
+
+    def _of_the_device(self, entry: CudaCall, values: list[Value]) -> tuple[int | None, ...]:
+        """The arguments that point to the device's memory, as a copy's direction says, or are streams and events."""
+        at = entry.direction
+        way = number(values[at]) if at is not None and at < len(values) else None
+        found = {1: entry.writes, 2: entry.reads, 3: (*entry.writes, *entry.reads)}.get(-1 if way is None else way, ())
+        if entry.kind == "memset" and not self.facts.shares:
+            found = entry.writes
+        return (*found, entry.stream, entry.event)
 
     def _reaches(self, frame: Frame | None, state: State, value: Value, *, writes: bool) -> None:
         """What a pointer leads to is read, and written if so."""
@@ -180,7 +199,7 @@ class Seen:
             around: Frame | None = frame
             while around is not None and not _GROWS.search(around.function.name):
                 around = around.caller
-            return self.catches and around is None
+            return self.facts.catches and around is None
         host = host_call(name)
         return _THROWS.match(name) is not None or (host is not None and host.kind == "exit" and name not in _STOPS)
 
@@ -202,8 +221,8 @@ class Seen:
         self.calls_cuda |= parts
         copies = _COPIES.search(name) is not None
         self.waits |= parts if copies or _WAITS.search(name) is not None else frozenset()
-        for number, value in enumerate(values[:2] if copies else ()):
-            self._reaches(frame, state, value, writes=number == 0)
+        for at, value in enumerate(values[:2] if copies else ()):
+            self._reaches(frame, state, value, writes=at == 0)
             self.flying |= state.reached(objects(value)) if _LATER.search(name) is not None else frozenset()
         return pointer(self.engine.resource("kesco", "")) if _STREAMS.search(name) is not None else STATUS
 
