@@ -46,10 +46,19 @@ def turns_of(program: ir.Program) -> tuple[Turn, ...]:
         text = program.text[function.span.start : function.span.end]
         if any(name in text for name in _OURS) or any(isinstance(n, ir.Obstacle) for n in ir.walk(function.body)):
             continue
-        loops = [n for n in ir.walk(function.body) if isinstance(n, ir.Loop)]
+        loops = list(_placed(program.text, function.body))
         mine = [one for loop in loops for one in _turns(program, functions, function, loop)]
         found += (one for one in mine if not any(_is_around(one.whole, other.whole) for other in mine))
     return tuple(sorted(found, key=lambda one: one.whole.start))
+
+
+def _placed(text: bytes, body: ir.Stmt) -> Iterator[ir.Loop]:
+    """The loops that are statements of blocks with braces, in which nothing is jumped to."""
+    for block in (n for n in ir.walk(body) if isinstance(n, ir.Block)):
+        if text[block.span.start : block.span.start + 1] == b"{" and not any(
+            isinstance(n, ir.Case) for n in block.body
+        ):
+            yield from (one for one in block.body if isinstance(one, ir.Loop))
 
 
 def deferred(found: Sequence[tuple[Turn, TurnFacts]]) -> tuple[Deferred, ...]:

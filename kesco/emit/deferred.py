@@ -1,8 +1,7 @@
 """Loops in which what uses a turn's results is kept until the next turn has launched (`kesco.ir.deferred`).
 
 In: a text that is ready, as a `Program`, and the loops. Out: the same with what uses results in lambdas; and, the other
-way, a text without that, with what stands where (`Written`). It comes behind all else, and touches no function that has
-streams or batches.
+way, a text without that, and what stands where (`Written`). It comes behind all else.
 
 `without_deferred` takes genuine lines out again, each of the same length, so that everything else is read and proven as
 if they were not there. What is not written exactly as here stays, and is then code like any other.

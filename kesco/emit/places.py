@@ -148,7 +148,7 @@ def behind_statement(text: bytes, statement: Span, line: str) -> Edit:
     end = statement.end
     while text[end : end + 1].isspace():
         end += 1
-    end = end + 1 if text[end : end + 1] == b";" and text[statement.end - 1 : statement.end] != b"}" else statement.end
+    end = end + 1 if text[end : end + 1] == b";" else statement.end
     rest, start = text[end : line_end(text, end)], newline_of(text) + line_indent(text, statement.start)
     if rest.rstrip().endswith(b"\\"):
         raise CannotInsert(f"line {statement.line}: its line goes on behind the end of the line")

@@ -39,9 +39,14 @@ from kesco.llvm.module import Module
 
 _TIMES = re.compile(rb"cudaEventElapsedTime")
 _SHARES = re.compile(rb"cuda(?:MallocHost|HostAlloc|HostRegister|MallocManaged)|__managed__")
+_SAYS = re.compile(rb"%m\b|\bperror\b")
 _CATCH = re.compile(rb"\bcatch\s*\(")
 _OWN_MEMORY = ("_Znwm", "_Znam", "_ZdlPv", "_ZdaPv")
-_ROUNDING = frozenset("fesetround feholdexcept fesetenv feupdateenv fetestexcept feclearexcept feraiseexcept".split())
+_HIDDEN = re.compile(
+    r"fe(?:setround|holdexcept|setenv|updateenv|testexcept|clearexcept|raiseexcept)$|signgam$|llvm\.x86\.sse\.\w*mxcsr"
+    r"|llvm\.(?:[gs]et|reset)\.(?:rounding|fpenv|fpmode)|cu(?:da)?(?:LaunchHostFunc|StreamAddCallback|GraphAddHostNode)"
+)
+"""What changes what other code does, and is no memory; and what runs code of the host's beside it."""
 
 
 def turn_facts(
@@ -54,13 +59,14 @@ def turn_facts(
     engine.weak = program.weak
     places = Places(texts, turns, engine.graph)
     engine.orders = Orders(places.parts_at)
-    timed, catches, shares = (one.search(program.text) is not None for one in (_TIMES, _CATCH, _SHARES))
-    seen = Seen(engine, places, Facts(timed, prints, catches, shares))
-    engine.watcher = seen
+    timed, catches, shares, says = (one.search(program.text) is not None for one in (_TIMES, _CATCH, _SHARES, _SAYS))
     names = set(module.names())
-    refused = refused_by(lambda: everywhere(engine))
-    if any(map(module.has_body, _OWN_MEMORY)) or names & _ROUNDING:
-        refused = refused or "the program has a heap of its own, or sets how numbers are rounded"
+    seen = Seen(engine, places, Facts(timed, prints, catches, shares, says or "__errno_location" in names))
+    engine.watcher, engine.orders.stored = seen, seen.stored
+    refused = ""
+    if any(map(module.has_body, _OWN_MEMORY)) or any(map(_HIDDEN.match, (*names, *module.variables()))):
+        refused = "the program has a heap of its own, sets how numbers are rounded, or lets streams run its code"
+    refused = refused or refused_by(lambda: everywhere(engine))
     if refused:
         return tuple(TurnFacts(why=refused) for _ in turns)
     found = [_Loop(seen, turns, n, Named.of(program, turn)) for n, turn in enumerate(turns)]
@@ -132,11 +138,14 @@ class _Loop:
     def _held(self) -> dict[str, str]:
         """What is written for each variable that is held, by its key."""
         orders, found = self.seen.engine.orders, dict[str, str]()
+        inner = self._called(self.seen.places.variables[self.number].inner)
         for key, one in sorted(self.named.variables.items(), key=lambda pair: pair[1].span.start):
             mine = self._of(one)
+            if not mine or not all(self.seen.is_alone(each, inner) for each in mine):
+                continue
             if key in self.named.moved:
                 found[key] = f"{one.name} = std::move({one.name})"
-            elif key in self.named.copied and mine and mine.isdisjoint(self.seen.known):
+            elif key in self.named.copied:
                 changes = orders.written_in(self.others) & mine and not orders.written_in((self.kept,)) & mine
                 if key in self.named.turn or changes:
                     found[key] = self.named.copied[key]
@@ -152,13 +161,23 @@ class _Loop:
         return {each for name in names for each in self.seen.variables.get((function, name), ())}
 
     def _inner(self) -> set[Object]:
-        """The variables of the kept part, and what is made in it."""
-        return self._called(self.seen.places.variables[self.number].inner) | self.seen.made[self.kept]
+        """The variables of the kept part, and what is made in it that nobody else knows of."""
+        found = self._called(self.seen.places.variables[self.number].inner) | self.seen.made[self.kept]
+        while more := {one for one in found if one.kind == "heap" and not self.seen.is_alone(one, found)}:
+            found -= more
+        return found
 
     def _objects(self, held: dict[str, str]) -> frozenset[Object]:
-        """The objects of what is held, and the memory of vectors among it."""
-        made = [self.seen.made[Part(self.number, at)] for key, at in self.named.moved.items() if key in held]
-        return frozenset().union(*(self._of(self.named.variables[key]) for key in held), *made)
+        """The objects of what is held, and the memory of vectors among it that nobody else knows of."""
+        inner = self._called(self.seen.places.variables[self.number].inner)
+        found = {each for key in held for each in self._of(self.named.variables[key])}
+        made = {
+            each
+            for key, at in self.named.moved.items()
+            for each in self.seen.made[Part(self.number, at)]
+            if key in held and self.seen.is_alone(each, inner | self._of(self.named.variables[key]))
+        }
+        return frozenset(found | made)
 
     def _ending(self) -> set[Object]:
         """The objects that are gone behind a turn, or behind the loop, and are not the kept part's."""

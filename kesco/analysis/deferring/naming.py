@@ -20,6 +20,7 @@ from kesco.ir.deferred import Turn
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _BOUND = re.compile(rb"\bauto\b[^;={}()]*\[[^\]]*\]\s*[={(:]")
 _CALLER = re.compile(rb"\b(?:__builtin_(?:FUNCTION|LINE)|source_location)\b")
+_ALIGNED = re.compile(rb"\balignas\b|\baligned\b|__align__|\b_Alignas\b")
 _DECLARES = re.compile(rb"\b(?:struct|class|union|enum|using|typedef|namespace)\b|^[ \t]*#", re.MULTILINE)
 _OPENMP = re.compile(rb"#[ \t]*pragma[ \t]+omp[^\n]*\n(?:[^\n;{}]*\n)*[^\n;{}]*\Z")
 _NUMBERS = ("float", "double", "long double")
@@ -144,6 +145,8 @@ class _Text:
         if kind.shape is ir.Shape.REFERENCE:
             return f"&{one.name} = {one.name}"
         record = self.program.records.get(kind.record)
+        if _ALIGNED.search(self.program.text) and kind.shape in (ir.Shape.ARRAY, ir.Shape.RECORD):
+            return None  # a copy may stand elsewhere
         array = kind.element is not None and kind.shape is ir.Shape.ARRAY and 0 < kind.count <= _ELEMENTS
         plain = kind.shape is ir.Shape.RECORD and record is not None and record.plain and not record.destructor
         small = record is not None and 0 < record.size <= _MOST

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from kesco.analysis.deferring.places import Places
@@ -45,10 +45,10 @@ _STATE = re.compile(
 )
 """What the tables say to write nothing that a caller could see, and has a state of its own."""
 _PLAIN = re.compile(
-    r"llvm\.(?!readcyclecounter)|_Z(?:nw|na|dl|da)[mP]|__cxa_(?:allocate_exception|free_exception|begin_catch|end_catch"
-    r"|guard_\w+|get_exception_ptr|pure_virtual)$|_ZSt9terminatev$|__clang_call_terminate$"
+    r"llvm\.(?!readcyclecounter|\w*trap)|_Z(?:nw|na|dl|da)[mP]|__cxa_(?:allocate_exception|free_exception|begin_catch"
+    r"|end_catch|guard_\w+|get_exception_ptr|pure_virtual)$|__clang_call_terminate$"
     r"|_Unwind_Resume$|_ZSt18_Rb_tree_|_ZSt29_Rb_tree_|_ZNKSt8__detail20_Prime_rehash_policy"
-    r"|_ZNSt8__detail15_List_node_base|__assert_fail$"
+    r"|_ZNSt8__detail15_List_node_base"
 )
 """Functions that touch what they are given, and nothing else."""
 _GONE_WRONG = re.compile(r"_ZSt\d+__throw_(?:length_error|bad_alloc|bad_array_new_length|bad_function_call)")
@@ -56,7 +56,7 @@ _GROWS = re.compile(r"push_back|emplace_back|_M_realloc_")
 """What throws only when there is no more memory, or no end to a container."""
 _THROWS = re.compile(r"__cxa_(?:throw|rethrow|bad_cast|bad_typeid)|_ZSt\d+__throw_|_ZSt17rethrow_exception")
 _QUIET = ("pure", "memory", "swap", "container")
-_STOPS = ("__assert_fail", "_ZSt9terminatev", "__clang_call_terminate")
+_STOPS = re.compile(r"_ZSt9terminatev$|llvm\.\w*trap|__assert_fail$")
 _OURS = re.compile(r"^_ZN\w*?\d(?:kesco_|Kesco)")
 _STREAMS = re.compile(r"\dkesco_(?:streams|stretch|pace|turn|lane)")
 _COPIES, _LATER = re.compile(r"\dkesco_(?:copy|send|fetch)(?!ed)"), re.compile(r"\dkesco_(?:send|fetch)(?!ed)")
@@ -76,6 +76,7 @@ class Facts:
     prints: bool  # a kernel does
     catches: bool  # it may go on behind an exception
     shares: bool  # it has memory that both may reach
+    errors: bool  # it asks what the library's functions said of errors
 
 
 @dataclass(slots=True)
@@ -87,7 +88,8 @@ class Seen:
     facts: Facts
     variables: defaultdict[tuple[str, str], set[Object]] = field(default_factory=lambda: defaultdict(set))
     made: defaultdict[Part, set[Object]] = field(default_factory=lambda: defaultdict(set))
-    known: set[Object] = field(default_factory=set)  # variables of which more than their names lead to
+    kept_in: defaultdict[Object, set[Object | None]] = field(default_factory=lambda: defaultdict(set))  # its address
+    escaped: set[Object] = field(default_factory=set)
     flying: set[Object] = field(default_factory=set)  # what is copied while the host goes on
     speaks: set[Part] = field(default_factory=set)  # what has a state of its own
     works: set[Part] = field(default_factory=set)  # they give the device work
@@ -187,7 +189,7 @@ class Seen:
             return True
         if host is not None and (host.kind not in _QUIET or _STATE.search(name)):
             return False
-        if host is not None and host.kind == "pure" and "__errno_location" in self.engine.module.names():
+        if host is not None and host.kind == "pure" and self.facts.errors:
             return False  # it may say so there that something is wrong
         return model is not None and not (model.given or model.keeps or model.ends or model.later is not None)
 
@@ -200,8 +202,10 @@ class Seen:
             while around is not None and not _GROWS.search(around.function.name):
                 around = around.caller
             return self.facts.catches and around is None
+        if _STOPS.match(name):
+            return frame.function.name != "__clang_call_terminate"
         host = host_call(name)
-        return _THROWS.match(name) is not None or (host is not None and host.kind == "exit" and name not in _STOPS)
+        return _THROWS.match(name) is not None or (host is not None and host.kind == "exit")
 
     def touches(
         self, state: State, one: Object | None, where: tuple[Offset, int | None] = (ANYWHERE, None), *, writes: bool
@@ -234,9 +238,22 @@ class Seen:
             return
         for one in frame.locals:
             self.variables[frame.function.name, one.name].add(one)
-        self.known |= frame.locals & state.escaped
-        for contents in state.memory.values():
-            self.known |= contents.links() & frame.locals
+        self.escaped |= state.escaped
+
+    def stored(self, frame: Frame | None, at: Object | None, value: Value) -> None:
+        """A value is put there: the addresses in it are known there then, unless that is gone as a call comes back."""
+        found = [one for one in objects(value) if one.kind in ("stack", "heap")]
+        around = frame if found else None
+        while around is not None and around.function.name not in self.places.functions.values():
+            if at in around.locals:
+                return
+            around = around.caller
+        for one in found:
+            self.kept_in[one].add(at)
+
+    def is_alone(self, one: Object, holders: Collection[Object]) -> bool:
+        """Whether nobody but these knows an object's address."""
+        return one not in self.escaped and self.kept_in.get(one, set()) <= set(holders)
 
     def makes(self, one: Object) -> None:
         """Memory is made."""

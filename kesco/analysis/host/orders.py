@@ -65,6 +65,7 @@ class Orders:
     around: frozenset[Part] = frozenset()  # what the calls that led here belong to
     drawn: Mapping[Part, object] = field(default_factory=dict)  # what parts call that do no more, and tell of no number
     loose: Mapping[int, Collection[Site]] = field(default_factory=dict)  # by expression
+    stored: Callable[[Frame | None, Object | None, Value], None] | None = None  # who asks what is put where
     _accesses: dict[Part, set[_Access]] = field(default_factory=dict)
     _works: set[Part] = field(default_factory=set)  # they give the device work
     _looks: set[Part] = field(default_factory=set)  # the host may see there how far that is
@@ -95,6 +96,8 @@ class Orders:
         writes: bool,
     ) -> None:
         """The host reads this value there, or writes it; None: in any memory that has escaped."""
+        if writes and self.stored is not None:
+            self.stored(frame, at, value)
         parts = self.of(frame) if self.parts_at is not None else ()
         if not parts:
             return
