@@ -20,6 +20,7 @@ HEAD = """\
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -57,6 +58,7 @@ DEFERRED = {
     "input of the next turn": f"for (int j = 0; j < n; ++j) in[j] = i; cudaMemcpy(d, in.data(), bytes, cudaMemcpyHostToDevice); k<<<1, n>>>(d, 1.f); {HOME} {USES}",  # noqa: E501
     "a number of the turn": f"float f = 0.f; k<<<1, n>>>(d, i); cudaMemcpy(&f, d, 4, cudaMemcpyDeviceToHost); {HOME} {USES} total += f;",  # noqa: E501
     "a struct of the turn": f"Plain p = {{i, 2.f}}; k<<<1, n>>>(d, p.weight); {HOME} {USES} total += p.at;",
+    "something new at its end": f"k<<<1, n>>>(d, 1.f); {HOME} {USES} made = new Plain{{i, total}};",
     "a vector of the turn": f"std::vector<float> mine(n); k<<<1, n>>>(d, i); cudaMemcpy(mine.data(), d, bytes, cudaMemcpyDeviceToHost); {USES.replace('out', 'mine')}",  # noqa: E501
     "an array of the turn": "float mine[32]; k<<<1, n>>>(d, 1.f); cudaMemcpy(mine, d, bytes, cudaMemcpyDeviceToHost); "
     + USES.replace("out", "mine"),
@@ -104,6 +106,12 @@ KEPT = {
     "a reference to what a turn makes": f"const std::string& name = std::to_string(i); k<<<1, n>>>(d, 1.f); {HOME} for (char one : name) total += one;",  # noqa: E501
     "a pointer to a number of the turn": f"float f = 1.f; float* p = &f; k<<<1, n>>>(d, 1.f); {HOME} for (int j = 0; j < n; ++j) total += *p * out[j];",  # noqa: E501
     "a reference to a variable": f"float& alias = total; k<<<1, n>>>(d, alias); {HOME} for (int j = 0; j < n; ++j) total += out[j];",  # noqa: E501
+    "a variable that is aligned": f"alignas(64) float mine[32]; k<<<1, n>>>(d, 1.f); {HOME} for (int j = 0; j < n; ++j) mine[j] = out[j]; total += sum(mine) + ((size_t)mine & 63);",  # noqa: E501
+    "an address that is left": f"float f = i; left = &f; k<<<1, n>>>(d, 1.f); {HOME} {USES} total += *left;",
+    "an address in a vector": "std::vector<float> mine(n); left = mine.data(); k<<<1, n>>>(d, 1.f); cudaMemcpy(mine.data(), d, bytes, cudaMemcpyDeviceToHost); for (int j = 0; j < n; ++j) total += left[j] + mine[j];",  # noqa: E501
+    "it may end by std::terminate": f"k<<<1, n>>>(d, 1.f); {HOME} {USES} if (total > 1e9f) std::terminate();",
+    "it may end by a trap": f"k<<<1, n>>>(d, 1.f); {HOME} {USES} if (total > 1e9f) __builtin_trap();",
+    "memory that the next turn frees": f"delete made; made = nullptr; k<<<1, n>>>(d, 1.f); {HOME} {USES} made = new Plain{{i, total}};",  # noqa: E501
     "nothing is at work": f"{HOME} k<<<1, n>>>(d, 1.f); cudaDeviceSynchronize(); {HOME} {USES} in[0] = total; cudaMemcpy(e, in.data(), 4, cudaMemcpyHostToDevice);",  # noqa: E501
 }
 
@@ -118,7 +126,7 @@ def text_of(bodies: Iterable[str]) -> str:
     functions = [
         f"double run{number}(float* d, float* e, float* managed, float* locked, int limit) {{\n"
         "  std::vector<float> out(n), in(n), found;\n  float total = 0;\n  Totals totals;\n"
-        "  int extra = 0, step = 1;\n  Plain plain{};\n  std::vector<Plain> plains(10);\n"
+        "  int extra = 0, step = 1;\n  Plain plain{};\n  Plain* made = nullptr;\n  std::vector<Plain> plains(10);\n"
         f"  for (int i = 0; i < limit; ++i) {{\n    {body}\n  }}\n"
         "  return total + totals.sum + totals.count + found.size() + extra + step + plain.at;\n}\n"
         for number, body in enumerate(lines)
@@ -216,6 +224,32 @@ def test_what_keeps_it_is_said(tmp_path: Path) -> None:
     notes = [note for one in compile_file(str(source), Options()).diagnostics for note in one.notes]
     told = [note for note in notes if "cannot be kept until the next turn has launched" in note.message]
     assert [note.span.line for note in told if note.span is not None] == [turn_line(source, "k<<<")]
+
+
+WHOLE = {
+    "a host function in flight": "cudaLaunchHostFunc(nullptr, [](void*) { ++calls; }, nullptr);",
+    "how numbers are rounded": "std::fesetround(FE_UPWARD);",
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_files_that_keep_it(name: str, tmp_path: Path) -> None:
+    """As `TURN` with one more statement, which keeps each loop of a file as it is."""
+    source = tmp_path / "app.cu"
+    text = "#include <cfenv>\n" + text_of([TURN])
+    for wanted, more in ((1, ""), (0, WHOLE[name])):
+        source.write_text(text.replace("int main() {\n", f"int main() {{\n  {more}\n"))
+        assert len(compile_file(str(source), Options(launches="keep")).deferred) == wanted
+
+
+@pytest.mark.parametrize("head", ["if (limit > 3)\n  for (", "switch (limit) default:\n  for ("])
+def test_loops_that_are_no_statement_of_a_block(head: str, tmp_path: Path) -> None:
+    """Nothing can be declared in front of them; the other loop of the file does not suffer."""
+    source = tmp_path / "app.cu"
+    first, rest = text_of([TURN, TURN]).split("  for (int i = 0;", 1)
+    source.write_text(f"{first}  {head}int i = 0;{rest}")
+    done = compile_file(str(source), Options(launches="keep"))
+    assert [one.turn.function for one in done.deferred] == ["run1"]
 
 
 def turn_line(source: Path, word: str) -> int:
