@@ -158,9 +158,7 @@ class Stated:
     span: Span
 
 
-_SHARES = re.compile(rb"\bcudaMallocManaged\b|\b__managed__\b")
-_PINS = re.compile(rb"\bcuda(?:MallocHost|HostAlloc|HostRegister)\b")
-_IN_ITS_TIME = re.compile(rb"\bcudaMemcpy\w*Async\b")  # no fill: kesco writes some of its own into what it proves
+_SHARES = re.compile(rb"\bcuda(?:MallocManaged|MallocHost|HostAlloc|HostRegister)\b|\b__managed__\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +192,5 @@ class Program:
 
     @property
     def shares_memory(self) -> bool:
-        """Whether the text allocates memory that both reach, or that the device copies while the host goes on."""
-        pins = _PINS.search(self.text) is not None and _IN_ITS_TIME.search(self.text) is not None
-        return pins or _SHARES.search(self.text) is not None
+        """Whether the text allocates memory that both reach: managed, or page-locked, which kernels may be given."""
+        return _SHARES.search(self.text) is not None

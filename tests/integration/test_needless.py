@@ -446,7 +446,7 @@ FOUND = """\
 #include <map>
 int main(int argc, char** argv) {
   float *p, *b;
-  cudaMallocManaged(&p, 4096); cudaMalloc(&b, 4096);
+  MAKES(&p, 4096); cudaMalloc(&b, 4096);
   std::map<int, float*> m;
   m[3] = p;
   up<<<1, 32>>>(b);
@@ -461,7 +461,10 @@ int main(int argc, char** argv) {
 """
 
 
+@pytest.mark.parametrize("makes", ["cudaMallocManaged", "cudaMallocHost"])
 @pytest.mark.parametrize("pointer", ["m.at(3)", "m[argc]", "p"])
-def test_the_host_may_find_what_the_device_reaches_where_nothing_is_known(tmp_path: Path, pointer: str) -> None:
-    outcome = compiled(tmp_path, FOUND.replace("AGAIN", pointer))
+def test_the_host_may_find_what_the_device_reaches_where_nothing_is_known(
+    tmp_path: Path, pointer: str, makes: str
+) -> None:
+    outcome = compiled(tmp_path, FOUND.replace("AGAIN", pointer).replace("MAKES", makes))
     assert b"not needed here" not in outcome.result.text
