@@ -43,6 +43,13 @@ K = CursorKind
 _CONTAINERS = CLASSES | {K.NAMESPACE, K.LINKAGE_SPEC, K.UNEXPOSED_DECL, K.FRIEND_DECL}
 _CALLED_UNNAMED = re.compile(r"operator\b|~|(?:begin|end|swap|iter_swap|iter_move|get|size|data)$")
 _MANAGED = re.compile(rb"__managed__")
+_SHARED = re.compile(
+    rb"\bcuda(?:MallocManaged|MallocHost|HostAlloc|HostRegister)\b|\bcuMem(?:AllocManaged|AllocHost|HostAlloc|HostRegister)"
+    rb"|__managed__|\buniversal_\w|\b(?:pinned|managed)_\w*(?:allocator|resource)\b"
+)
+_TIMES = re.compile(rb"cudaEventElapsedTime")
+_SAYS = re.compile(rb"%m\b|\bperror\b")
+_CATCH = re.compile(rb"\bcatch\s*\(")
 _THREADS = re.compile(
     rb"\bstd\s*::\s*(?:jthread|thread|async)\b|\bpthread_create\b|\bthrd_create\b|\bexecution\s*::\s*par(?:_unseq)?\b"
     rb"|\bboost\s*::\s*(?:thread|async)\b"
@@ -330,7 +337,13 @@ def _file_wide(
 ) -> tuple[tuple[str, Span], ...]:
     found: list[tuple[str, Span]] = []
     patterns = [("threads", _THREADS), ("openmp", _OPENMP), ("managed", _MANAGED), ("coroutines", _COROUTINES)]
-    patterns.append(("second names", _SECOND))
+    patterns += [
+        ("second names", _SECOND),
+        (ir.SHARED, _SHARED),
+        (ir.TIMES, _TIMES),
+        (ir.CATCH, _CATCH),
+        (ir.SAYS, _SAYS),
+    ]
     if any(_USING_STD.search(t.bare) for t in texts):
         patterns.append(("threads", _UNQUALIFIED))
     for name, pattern in patterns:
@@ -344,6 +357,8 @@ def _file_wide(
     )
     if any("__managed__" in a for a in arguments):
         found.append(("managed", Span(source.path, 0, 1, 1, 1)))
+    if any(_SHARED.search(a.encode()) for a in arguments):
+        found.append((ir.SHARED, Span(source.path, 0, 1, 1, 1)))
     if per_thread or any(a == "per-thread" for a in arguments):
         found.append(("per-thread-stream", Span(source.path, 0, 1, 1, 1)))
     return tuple(found)

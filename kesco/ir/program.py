@@ -7,7 +7,6 @@ the device sees (launches and API calls) are expressions like any other, each wi
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from kesco.ir.task import Task as Task
@@ -62,6 +61,9 @@ from kesco.source import Span
 
 HEADS = "heads"
 """In `Program.constructs`: what is in the condition of a branch that leaves its function, and may move."""
+SHARED, TIMES, CATCH, SAYS = "shared memory", "elapsed times", "catch", "errors that are named"
+"""There, too: the file or its headers allocate what both sides reach, ask how far events are apart, go on behind an
+exception, or print what the library's functions said of errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +160,13 @@ class Stated:
     span: Span
 
 
-_SHARES = re.compile(rb"\bcuda(?:MallocManaged|MallocHost|HostAlloc|HostRegister)\b|\b__managed__\b")
-
-
 @dataclass(frozen=True, slots=True)
 class Program:
     """One parsed file.
 
     `constructs` names file-wide facts that decide what is safe: ``"threads"`` (other host threads), ``"openmp"``,
     ``"coroutines"``, ``"second names"``, ``"per-thread-stream"``,
-    ``"managed"`` (variables that host and device share), each with the place it was seen at.
+    ``"managed"`` (variables that host and device share), `SHARED` and what follows it, each with its place.
     `text` is the file as bytes, `weak` are symbols that a pragma lets another file replace. `inside` is what runs where
     something else is called: the bodies of lambdas that launch nothing, and initialisers of members.
     """
@@ -192,5 +191,9 @@ class Program:
 
     @property
     def shares_memory(self) -> bool:
-        """Whether the text allocates memory that both reach: managed, or page-locked, which kernels may be given."""
-        return _SHARES.search(self.text) is not None
+        """Whether the file or its headers allocate memory that kernels and the host reach, managed or page-locked."""
+        return self.has(SHARED)
+
+    def has(self, name: str) -> bool:
+        """Whether a fact of the whole file holds."""
+        return any(one == name for one, _ in self.constructs)

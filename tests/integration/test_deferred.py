@@ -242,6 +242,17 @@ def test_files_that_keep_it(name: str, tmp_path: Path) -> None:
         assert len(compile_file(str(source), Options(launches="keep")).deferred) == wanted
 
 
+def test_a_header_that_catches(tmp_path: Path) -> None:
+    """Whoever goes on behind an exception keeps what may throw in its turn."""
+    (tmp_path / "tries.h").write_text("template <class F> void tried(F f) {\n  try { f(); } catch (...) {}\n}\n")
+    source = tmp_path / "app.cu"
+    turn = f"k<<<1, n>>>(d, 1.f); {HOME} std::vector<float> mine(rand()); for (float one : mine) total += one;"
+    text = text_of([turn]).replace("int main() {\n", 'int main() {\n  tried([] { puts(""); });\n')
+    for wanted, head in ((1, "template <class F> void tried(F f) { f(); }\n"), (0, '#include "tries.h"\n')):
+        source.write_text(head + text)
+        assert len(compile_file(str(source), Options(launches="keep")).deferred) == wanted
+
+
 @pytest.mark.parametrize("head", ["if (limit > 3)\n  for (", "switch (limit) default:\n  for ("])
 def test_loops_that_are_no_statement_of_a_block(head: str, tmp_path: Path) -> None:
     """Nothing can be declared in front of them; the other loop of the file does not suffer."""

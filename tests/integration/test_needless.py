@@ -468,3 +468,10 @@ def test_the_host_may_find_what_the_device_reaches_where_nothing_is_known(
 ) -> None:
     outcome = compiled(tmp_path, FOUND.replace("AGAIN", pointer).replace("MAKES", makes))
     assert b"not needed here" not in outcome.result.text
+
+
+@pytest.mark.parametrize("makes", ["cudaMallocManaged", "cudaMallocHost"])
+def test_memory_that_a_header_allocates_is_shared_too(tmp_path: Path, makes: str) -> None:
+    (tmp_path / "make.h").write_text(f"template <class T> void make(T** found, int size) {{ {makes}(found, size); }}\n")
+    text = FOUND.replace("AGAIN", "m.at(3)").replace("MAKES", "make").replace("<map>", '<map>\n#include "make.h"')
+    assert b"not needed here" not in compiled(tmp_path, text).result.text

@@ -37,10 +37,6 @@ from kesco.ir.deferred import AROUND, Turn, TurnFacts
 from kesco.llvm.canonical import canonical
 from kesco.llvm.module import Module
 
-_TIMES = re.compile(rb"cudaEventElapsedTime")
-_SHARES = re.compile(rb"cuda(?:MallocHost|HostAlloc|HostRegister|MallocManaged)|__managed__")
-_SAYS = re.compile(rb"%m\b|\bperror\b")
-_CATCH = re.compile(rb"\bcatch\s*\(")
 _OWN_MEMORY = ("_Znwm", "_Znam", "_ZdlPv", "_ZdaPv")
 _HIDDEN = re.compile(
     r"fe(?:setround|holdexcept|setenv|updateenv|testexcept|clearexcept|raiseexcept)$|signgam$|llvm\.x86\.sse\.\w*mxcsr"
@@ -59,7 +55,7 @@ def turn_facts(
     engine.weak = program.weak
     places = Places(texts, turns, engine.graph)
     engine.orders = Orders(places.parts_at)
-    timed, catches, shares, says = (one.search(program.text) is not None for one in (_TIMES, _CATCH, _SHARES, _SAYS))
+    timed, catches, shares, says = map(program.has, (ir.TIMES, ir.CATCH, ir.SHARED, ir.SAYS))
     names = set(module.names())
     seen = Seen(engine, places, Facts(timed, prints, catches, shares, says or "__errno_location" in names))
     engine.watcher, engine.orders.stored = seen, seen.stored
