@@ -197,7 +197,7 @@ class Session:
         from kesco.emit.batches import without_additions
         from kesco.emit.prologue import sizes_in, stand_in
 
-        openmp = any(name == "openmp" for name, _ in program.constructs)
+        openmp = program.has("openmp")
         flags = self.options.flags
         if openmp and "-fopenmp" not in flags:  # the directives are read, and otherwise the same text as in the parse
             flags = (*flags, "-fopenmp", "-U_OPENMP")

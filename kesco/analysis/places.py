@@ -31,7 +31,7 @@ class Places(Escapes):
 
     def __init__(self, program: ir.Program) -> None:
         super().__init__(program)
-        self.has_managed = any(name == "managed" for name, _ in program.constructs)
+        self.has_managed = program.has("managed")
         self.shares = program.shares_memory
         self.streams = False  # whether streams and events in the text are followed (to verify it) or an obstacle
         self.ambiguous = {"", *(f.name for r in program.records.values() if r.ambiguous for f in r.fields)}

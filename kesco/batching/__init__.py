@@ -34,7 +34,7 @@ def batches(program: ir.Program, without: Collection[Span] = ()) -> Batches:
 
     None where the program captures graphs of its own.
     """
-    if any(name == "per-thread-stream" for name, _ in program.constructs):
+    if program.has("per-thread-stream"):
         return Batches()
     if b"<<<" not in program.text or any(one in program.text for one in _CAPTURES):
         return Batches()

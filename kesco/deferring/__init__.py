@@ -36,7 +36,7 @@ _DEEPEST = 8
 
 def turns_of(program: ir.Program) -> tuple[Turn, ...]:
     """The loops whose turns end with work of the host that may be worth deferring, none inside another."""
-    if any(name in ("threads", "coroutines", "per-thread-stream") for name, _ in program.constructs):
+    if any(map(program.has, ("threads", "coroutines", "per-thread-stream"))):
         return ()
     functions, headers = {one.key: one for one in program.functions}, pieces("", program.text)
     found: list[Turn] = []

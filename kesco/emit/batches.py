@@ -18,7 +18,7 @@ from kesco.emit.deferred import without_deferred
 from kesco.emit.edits import Edit, at_line_start, line_indent, newline_of
 from kesco.emit.following import stated
 from kesco.emit.hooks import without_hooks
-from kesco.emit.names import changed, defined_in, in_the_way, macros
+from kesco.emit.names import changed, in_the_way, macros, section_between
 from kesco.emit.places import CannotInsert, behind_statement, line_end, lines_before, prologue_place
 from kesco.emit.prologue import END as STREAMS_END
 from kesco.emit.prologue import batches_text
@@ -57,8 +57,7 @@ _STAND_IN = (
 def batched(program: ir.Program, found: Batches) -> tuple[Edit, ...]:
     """The edits that batch these launches; raises `CannotInsert` where they cannot be made."""
     text = program.text
-    headers = (name[5:].encode() for name, _ in program.constructs if name.startswith("name "))
-    if _OURS.search(text) or any(map(_OURS.fullmatch, headers)):
+    if _OURS.search(text) or any(_OURS.fullmatch(name.encode()) for name in program.header_names):
         raise CannotInsert("the file or a header has names that batches need")
     if macro := changed((_STAND_IN, "kesco_batch_0"), macros(program)):
         raise CannotInsert(f"the macro '{macro}' has a name that batches need")
@@ -142,13 +141,7 @@ def _genuine(section: str, defined: frozenset[str]) -> bool:
 
 def section_of(text: bytes) -> tuple[int, int] | None:
     """Where the genuine section of a text begins and ends, if it has one, and only one."""
-    start, end = text.find(MARK.encode()), text.find(LAST.encode())
-    if start < 0 or end < start or text.count(MARK.encode()) != 1:
-        return None
-    end += len(LAST)
-    normal = text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape")
-    written = text[start:end].replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape") + "\n"
-    return (start, end) if _genuine(written, defined_in(normal)) else None
+    return section_between(text, MARK, LAST, _genuine)
 
 
 def declared(text: bytes) -> bytes:

@@ -16,7 +16,7 @@ from functools import cache
 from itertools import groupby
 
 from kesco.emit.edits import Edit, line_indent, newline_of
-from kesco.emit.names import changed, defined_in, in_the_way, macros
+from kesco.emit.names import changed, in_the_way, macros, section_between
 from kesco.emit.places import CannotInsert, behind_statement, lines_before, prologue_place
 from kesco.emit.prologue import deferred_text
 from kesco.ir import program as ir
@@ -48,8 +48,7 @@ _PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)
 def deferring(program: ir.Program, loops: Sequence[Deferred]) -> tuple[Edit, ...]:
     """The edits that keep what uses results; raises `CannotInsert` where they cannot be made."""
     text, edits = program.text, list[Edit]()
-    headers = (name[5:].encode() for name, _ in program.constructs if name.startswith("name "))
-    if _OURS.search(text) or any(map(_OURS.fullmatch, headers)) or _LINE.search(text):
+    if _OURS.search(text) or any(_OURS.fullmatch(name.encode()) for name in program.header_names) or _LINE.search(text):
         raise CannotInsert("the file or a header has names that deferred work needs")
     if macro := changed((f"{CLASS} kesco_deferred_0.{RUN}.{KEEP} mutable",), macros(program)):
         raise CannotInsert(f"the macro '{macro}' has a name that deferred work needs")
@@ -99,13 +98,7 @@ def _genuine(section: str, defined: frozenset[str]) -> bool:
 
 def _section_of(text: bytes) -> tuple[int, int] | None:
     """Where the genuine section of a text begins and ends, if it has one, and only one."""
-    start, end = text.find(MARK.encode()), text.find(LAST.encode())
-    if start < 0 or end < start or text.count(MARK.encode()) != 1:
-        return None
-    end += len(LAST)
-    normal = text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape")
-    written = text[start:end].replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape") + "\n"
-    return (start, end) if _genuine(written, defined_in(normal)) else None
+    return section_between(text, MARK, LAST, _genuine)
 
 
 def without_deferred(text: bytes) -> bytes:

@@ -103,7 +103,7 @@ def hooks(
     same = [one.kernel for one in launches] == [one.kernel for one in written]
     places = {one.span: place(written[n].span) if same else one.span for n, one in enumerate(launches)}
     first = places[launches[0].span]
-    headers = (name[5:].encode() for name, _ in program.constructs if name.startswith("name "))
+    headers = (name.encode() for name in program.header_names)
     if _OURS.search(text) or any(map(_OURS.fullmatch, headers)):
         return (), ((first, "the file or a header has names that the hooks need"),)
     if macro := changed((_HEAD, _TAIL), macros(program)):

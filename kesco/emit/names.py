@@ -11,7 +11,7 @@ that a function whose inserted lines a macro would change stays serial.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from kesco.ir.program import Program
 
@@ -67,3 +67,19 @@ def counter(program: Program) -> str:
     """
     taken = macros(program) | (words(program.text.decode("utf-8", "replace")) & {"s"})
     return next(name for name in ("s", *(f"kesco_s{n or ''}" for n in range(len(taken) + 1))) if name not in taken)
+
+
+def section_between(
+    text: bytes, mark: str, last: str, genuine: Callable[[str, frozenset[str]], bool]
+) -> tuple[int, int] | None:
+    """Where the section between two lines begins and ends, if a text has one, and only one, and it is `genuine`.
+
+    That is asked with the section, its lines ended as on Linux, and the macros that the text defines.
+    """
+    start, end = text.find(mark.encode()), text.find(last.encode())
+    if start < 0 or end < start or text.count(mark.encode()) != 1:
+        return None
+    end += len(last)
+    normal = text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape")
+    written = text[start:end].replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape") + "\n"
+    return (start, end) if genuine(written, defined_in(normal)) else None

@@ -103,7 +103,7 @@ def check(program: ir.Program, rewrite: Rewrite) -> str:
         return f"the macro '{macro}' has a name that the inserted lines need"
     if taken := OUR_NAMES.search(program.text):
         return f"the file has a name of its own that kesco inserts: {taken[0].decode()}"
-    headers = (name[5:] for name, _ in program.constructs if name.startswith("name "))
+    headers = program.header_names
     other = next((name for name in headers if OUR_NAMES.fullmatch(name.encode())), "")
     return f"a header has a name of its own that kesco inserts: {other}" if other else ""
 

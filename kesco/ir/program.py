@@ -194,6 +194,11 @@ class Program:
         """Whether the file or its headers allocate memory that kernels and the host reach, managed or page-locked."""
         return self.has(SHARED)
 
+    @property
+    def header_names(self) -> tuple[str, ...]:
+        """The names in the headers that may be those that the output inserts."""
+        return tuple(name[5:] for name, _ in self.constructs if name.startswith("name "))
+
     def has(self, name: str) -> bool:
         """Whether a fact of the whole file holds."""
         return any(one == name for one, _ in self.constructs)

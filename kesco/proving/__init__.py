@@ -34,7 +34,7 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
     if text == session.text:
         return
     problems: list[Diagnostic] = []
-    heads = any(name == HEADS for name, _ in session.program.constructs)
+    heads = session.program.has(HEADS)
     _check_prologue(session.path, text)
     try:
         regions = session.regions_of(text)

@@ -118,7 +118,7 @@ def _executed(session: Session) -> tuple[Execution, Asked]:
 
     ir_text = host_ir_of(session.toolchain, session.path, session.options, without_additions(session.text))
     execution = execution_of(session.path, ir_text, session.effects, deciding, session.program.weak)
-    if any(name == "managed" for name, _ in session.program.constructs):
+    if session.program.has("managed"):
         execution = replace(execution, refused=MANAGED)
     return execution, KernelTouches(session.device_code)
 
