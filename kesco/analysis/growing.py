@@ -28,15 +28,16 @@ class Learned:
     """What one walk of a program finds out for the next.
 
     `filing`: calls that allocate for a variable what an array holds later. `growing`: by how much sizes grow in a trip,
-    by loop, object and path; 0 where they do not.
+    by loop, object and path; 0 where they do not. `shares`: the device may use memory of the host's while that goes on.
     """
 
     filing: set[int] = field(default_factory=set)
     growing: dict[_Key, int] = field(default_factory=dict)
+    shares: bool = False
 
     def copy(self) -> Learned:
         """What is known so far."""
-        return Learned(set(self.filing), dict(self.growing))
+        return Learned(set(self.filing), dict(self.growing), self.shares)
 
     def counters(
         self, loop: ir.Loop, name: str, around: tuple[str, ...], store: Store

@@ -32,7 +32,6 @@ class Places(Escapes):
     def __init__(self, program: ir.Program) -> None:
         super().__init__(program)
         self.has_managed = program.has("managed")
-        self.shares = program.shares_memory
         self.streams = False  # whether streams and events in the text are followed (to verify it) or an obstacle
         self.ambiguous = {"", *(f.name for r in program.records.values() if r.ambiguous for f in r.fields)}
         self.stack: list[Activation] = []
@@ -174,7 +173,7 @@ class Places(Escapes):
         """
         if not certain or self.now.failing:
             return
-        if self.strays or (itself and self.shares):
+        if self.strays or (itself and self.learned.shares):
             self.now.host[UNSEEN_HOST] = AccessMode.READ_WRITE
         self.now.outside = self.now.outside or self.now.function.name != "main"
 

@@ -32,7 +32,7 @@ from kesco.analysis.zeroes import only_certain
 from kesco.ir import program as ir
 from kesco.ir.access import Buffer, BufferKind
 from kesco.ir.effects import KernelEffects
-from kesco.ir.flow import Region, Role
+from kesco.ir.flow import Region, Role, SiteKind
 from kesco.tasks import task_of
 
 _FILE_WIDE = {
@@ -42,6 +42,7 @@ _FILE_WIDE = {
     "second names": "the file gives something a second name",
     "per-thread-stream": "it is compiled for the per-thread default stream",
 }
+_WORKS = (SiteKind.KERNEL, SiteKind.MEMSET, SiteKind.PREFETCH, SiteKind.LIBRARY)
 _SINGLE = (BufferKind.DEVICE, BufferKind.MANAGED, BufferKind.PINNED, BufferKind.HOST)
 
 
@@ -82,6 +83,7 @@ def resolve(
     for function in sorted(plain, key=lambda f: f.name == "main"):
         # before main it is decided which loops are unrolled, with nothing known but constants
         (_walk_main if function.name == "main" else _walk_generic)(walker, function)
+    walker.learned.shares = learned.shares or (program.shares_memory and _reaches_host(walker))
     if walker.uncounted or walker.learned != learned:  # known where control first comes there, and not later
         uncounted |= walker.uncounted
         return resolve(program, effects, uncounted=uncounted, learned=walker.learned, **how)
@@ -120,6 +122,13 @@ def resolve(
         return resolve(program, effects, uncounted=uncounted | {*loops}, learned=learned, **{**how, "rolling": False})
 
     return rolled(done, again)
+
+
+def _reaches_host(walker: Interpreter) -> bool:
+    """Whether the device may use memory that is not its own while the host goes on: what copies wait for is not."""
+    drafts = (d for known in walker.activations.values() for a in known.values() for d in a.builder.drafts)
+    works = (d for d in drafts if d.foreign or d.kind in _WORKS or (d.kind is SiteKind.COPY and "Async" in d.name))
+    return any(not buffer.on_device for draft in works for buffer, _, _ in draft.accesses)
 
 
 def _in_each(region: Region, change: Callable[[Region], Region]) -> Region:
