@@ -127,7 +127,7 @@ def resolve(
 def _reaches_host(walker: Interpreter) -> bool:
     """Whether the device may use memory that is not its own while the host goes on: what copies wait for is not."""
     drafts = (d for known in walker.activations.values() for a in known.values() for d in a.builder.drafts)
-    works = (d for d in drafts if d.foreign or d.kind in _WORKS or (d.kind is SiteKind.COPY and "Async" in d.name))
+    works = (d for d in drafts if d.foreign or d.kind in _WORKS or (d.kind is SiteKind.COPY and d.held is None))
     return any(not buffer.on_device for draft in works for buffer, _, _ in draft.accesses)
 
 
