@@ -208,7 +208,7 @@ class Session:
             looks, rolling = self.looks, self.rolling
             return host_regions(
                 program, ir_text, self.effects, streams=streams, looks=looks, sizes=sizes, rolling=rolling,
-                turning=self._turning(program),
+                turning=self._turning(program), steering=lambda: self.steering,
             )  # fmt: skip
         except InputError:
             return ()
@@ -287,7 +287,7 @@ class Session:
         known = uncounted | turning
         found = resolve(
             program, self.effects, streams=streams, looks=looks, wraps=wraps, strays=strays, uncounted=known,
-            rolling=self.rolling,
+            rolling=self.rolling, steering=lambda: self.steering,
         )  # fmt: skip
         uncounted |= known - turning
         return tuple(replace(one, steering=self.steering) if one.loops else one for one in found)

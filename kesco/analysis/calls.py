@@ -31,6 +31,7 @@ from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import CURRENT, Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import FILL
+from kesco.ir.scratch import OWN, OWNED
 from kesco.ir.turns import GIVE, PIN, PLACE, TAKE, TURNED, TURNS
 from kesco.source import Span
 
@@ -122,6 +123,9 @@ class Calls(Launches):
             else:
                 self.follows = self.setting[1].operation, self.handle_of(values[0] if values else TOP)
             return NOTHING
+        if name in (OWN, OWNED):  # whose memory it is `scratch` says
+            values = self.argument_values(state, call)
+            return values[0] if values else TOP
         return current_stream() if name == CURRENT.name.removesuffix("()") else pointer(Place(KESCO))
 
     acts: bool | None = None

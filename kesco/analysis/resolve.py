@@ -26,6 +26,7 @@ from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store
 from kesco.analysis.obstacles import has_obstacle
 from kesco.analysis.region import RegionBuilder, Walked, without_idle_marks
 from kesco.analysis.releases import Watchers, mark_releases
+from kesco.analysis.scratch import scratch_of, with_own
 from kesco.analysis.state import Activation, State, is_kesco
 from kesco.analysis.zero_arrays import only_main_fills
 from kesco.analysis.zeroes import only_certain
@@ -33,6 +34,8 @@ from kesco.ir import program as ir
 from kesco.ir.access import Buffer, BufferKind
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Region, Role, SiteKind
+from kesco.ir.scratch import OWN
+from kesco.ir.turns import Steering
 from kesco.tasks import task_of
 
 _FILE_WIDE = {
@@ -56,6 +59,7 @@ def resolve(
     strays: bool = False,
     uncounted: set[int] | None = None,
     rolling: bool = False,
+    steering: Callable[[], Steering] = dict,
     learned: Learned | None = None,
 ) -> tuple[Region, ...]:
     """The regions of all functions; with `streams`, stream and event operations of the text become sites.
@@ -64,7 +68,8 @@ def resolve(
     wrap around (``-fwrapv``): then those that are not known are not followed. With `strays`, what the host does through
     pointers that are not known becomes sites, and stores of zero are told apart. The loops in `uncounted` are not
     unrolled; those that turn out to be of that kind are added to it, and with `rolling` those are not unrolled whose
-    trips are alike. `learned` is what a walk of it has found out already.
+    trips are alike. `steering` says when asked what decides which bytes kernels touch. `learned` is what a walk of it
+    has found out already.
     """
     uncounted = set[int]() if uncounted is None else uncounted
     how = {"streams": streams, "looks": looks, "wraps": wraps, "strays": strays, "rolling": rolling}
@@ -86,7 +91,7 @@ def resolve(
     walker.learned.shares = learned.shares or (program.shares_memory and _reaches_host(walker))
     if walker.uncounted or walker.learned != learned:  # known where control first comes there, and not later
         uncounted |= walker.uncounted
-        return resolve(program, effects, uncounted=uncounted, learned=walker.learned, **how)
+        return resolve(program, effects, uncounted=uncounted, steering=steering, learned=walker.learned, **how)
     if not streams:  # what is promised to whoever watches the serial program says
         tasks = {operation: name for operation, (name, _) in task_of(program).items()}
         mark_releases(walker.activations, Watchers.of(walker.watched, walker.volatile, walker.told, tasks))
@@ -97,6 +102,8 @@ def resolve(
         for key in [k for k in known if k.partition("/")[0] not in real]:
             del known[key]
     reasons = {} if streams else not_followed(program, walker.activations, why)
+    follow = {f.key for f in plain if not reasons.get(f.key)} if not streams or OWN.encode() in program.text else set()
+    scratch = scratch_of(program, walker.activations, steering, follow, streams=streams)
     for function in filter(lambda f: f.here and not (streams and is_kesco(f.name)), program.functions):
         own, contexts = generic.get(function.key), walker.activations.get(function.key, {}).values()
         region = _region(walker, function, closed, why, own)
@@ -104,8 +111,8 @@ def resolve(
             widest = region if own is None else own.builder.finish()
             region = replace(region, not_followed=reasons[function.key], general=touched_by(widest))
             if moving := moving_calls(program, contexts, reasons):
-                region = replace(region, calling=_region(walker, function, closed, why, own, moving))
-        regions.append(region)
+                region = replace(region, calling=with_own(_region(walker, function, closed, why, own, moving), scratch))
+        regions.append(with_own(region, scratch) if streams else region)
     if any(r.open or any(site.foreign for site in r.sites) for r in regions):
         # what unseen code left on streams of its own may also be running where a function of this file is called
         regions = [_in_each(r, lambda one: replace(one, open=one.function != "main")) for r in regions]
@@ -119,7 +126,8 @@ def resolve(
         return done
 
     def again(loops: Collection[int]) -> tuple[Region, ...]:
-        return resolve(program, effects, uncounted=uncounted | {*loops}, learned=learned, **{**how, "rolling": False})
+        how["rolling"] = False
+        return resolve(program, effects, uncounted=uncounted | {*loops}, steering=steering, learned=learned, **how)
 
     return rolled(done, again)
 

@@ -16,6 +16,7 @@ from kesco.ir.access import AccessMode, Buffer
 from kesco.ir.flow import CURRENT, Handle, Iteration
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import REPLAYS
+from kesco.ir.scratch import OWN, OWNED
 from kesco.ir.transfers import FETCHED, SENT
 from kesco.ir.turns import GIVE, LANE, PIN, PLACE, TAKE, TURN, TURNED, TURNS
 from kesco.source import Span
@@ -95,6 +96,7 @@ def is_kesco(name: str) -> bool:
         ON,
         *(ALLOCATE, FREE, FREED, SENT, FETCHED),
         *(TURNS, TURN, LANE, TURNED, PLACE, TAKE, GIVE, PIN),
+        *(OWN, OWNED),
         *REPLAYS,
     )
 

@@ -12,6 +12,7 @@ from kesco.emit.edits import Edit
 from kesco.emit.handles import is_lent, is_spread
 from kesco.emit.places import Rewrite, filled, lines_before, marks_of
 from kesco.emit.prologue import Parts
+from kesco.emit.scratch import scratch_in
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.schedule import joined_ranks
@@ -73,6 +74,7 @@ def needed_parts(
         blas=any(is_spread(program, r.region, r.schedule.as_dict()) for r in rewrites)
         or any(is_lent(program, one) for one in following),
         paces=paces,
+        scratch=bool(scratch_in(rewrites)),
         queues=b"CUDA_DEVICE_MAX_CONNECTIONS" not in program.text
         and any(
             r.schedule.streams > QUEUES and s.kind in _TRANSFERS and s.number in r.schedule.as_dict() for r, s in sites

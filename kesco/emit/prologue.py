@@ -24,12 +24,12 @@ END = "// ---- kesco: end"
 _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|pace|paced|context|prefetch|replay\w*|graph_of|fills?|memset|copy\w*|reach|settle"
     r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside|current"
-    r"|turns?|lane|turned|others|extent|place|take|give|pin|trip\d*|blas|main)"
+    r"|turns?|lane|turned|others|extent|place|take|give|pin|trip\d*|blas|main|own|owned|place_of)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|Kesco(?:Leave|On)\b)")
 _TYPES = (
     "Kesco(?:Event|Streams|Stretch|Pace|Beside|Pages|Device|Host|Both|Graph|Width|Replay|Ring|Relay|Sender|Fetches|Reach"
-    "|Memory|Order|Leave|Marks|On|Turns|Tried|Pins|Ranges|Main)"
+    "|Memory|Order|Leave|Marks|On|Turns|Tried|Pins|Ranges|Main|Scratch)"
 )
 OUR_NAMES = re.compile(rf"\b(?:{_TYPES}|{_FUNCTIONS})\b".encode())
 STAND_IN = (
@@ -65,6 +65,8 @@ STAND_IN = (
     "template <typename... Kesco> void kesco_pin(KescoTurns&, const Kesco&...); "
     "template <typename... Kesco> bool kesco_replay(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
     "template <typename... Kesco> bool kesco_replay_alone(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
+    "template <typename Kesco, typename... Values> Kesco* kesco_own(Kesco*, Values...); "
+    "template <typename Kesco> Kesco* kesco_owned(Kesco*); "
     "template <typename... Kesco> KescoStreams& kesco_streams_if_distinct(const Kesco*...); }}"
 )
 _EVENTS = (
@@ -105,6 +107,7 @@ class Parts:
     pins: bool = False
     blas: bool = False
     closed: bool = False
+    scratch: bool = False
 
 
 def _text_of(name: str) -> str:
@@ -190,7 +193,7 @@ def is_genuine(text: bytes) -> bool:
         guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves, planes,
         to, of, marks, "kesco_queues" in written, "kesco_memset(" in written,
         "KescoOn" in written, turns, paces, "KescoPins" in written, "kesco_blas(" in written,
-        "KescoMain" in written,
+        "KescoMain" in written, "KescoScratch" in written,
     )  # fmt: skip
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 

@@ -49,6 +49,7 @@ from kesco.emit.prologue import EMPTY, OUR_NAMES, prologue
 from kesco.emit.ranges import asked, count_edits
 from kesco.emit.replays import loop_head, wrapped
 from kesco.emit.rings import add_ends, begun, turn_edits
+from kesco.emit.scratch import scratch_edits, scratch_in
 from kesco.emit.zeroes import memset, waits
 from kesco.ir import program as ir
 from kesco.ir.flow import Held, Region, Role, Site, SiteKind
@@ -66,9 +67,8 @@ def all_edits(program: ir.Program, rewrites: Iterable[Rewrite], following: Colle
     chosen = tuple(rewrites)
     if not chosen:
         return []
-    edits: list[Edit] = []
     events = stretches = replays = marks = paces = 0
-    name = free_name(program)
+    edits, name = list[Edit](), free_name(program)
     for rewrite in chosen:
         writer = _Writer(program, rewrite, events, name, stretches, paces, replays, marks)
         edits += writer.edits()
@@ -79,10 +79,10 @@ def all_edits(program: ir.Program, rewrites: Iterable[Rewrite], following: Colle
         marks += len(marks_of(rewrite))
     parts, newline = needed_parts(program, chosen, following, stretches, replays, paces), newline_of(program.text)
     text = prologue(streams_of(chosen), events, parts, macros(program)).replace("\n", newline)
-    edits += [edit for region in following for edit in follow(program, region)]
     main = closed_main(program, chosen)
-    edits += [main_edit(program, one) for one in main]
-    places = {one.span for one in main} | {one.span for one in following}
+    edits += (edit for region in following for edit in follow(program, region))
+    edits += (*scratch_edits(scratch_in(chosen)), *(main_edit(program, one) for one in main))
+    places = {one.span for one in (*main, *following)}
     tops = [function.top for r in chosen for function in (r.function, *r.members)]
     tops += [f.top for f in program.functions if f.here and f.span in places]
     place = prologue_place(program.text, min(tops))

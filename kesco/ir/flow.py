@@ -11,6 +11,7 @@ import enum
 from dataclasses import dataclass, field
 
 from kesco.ir.access import RELEASED, Access, AccessMode
+from kesco.ir.scratch import Scratch
 from kesco.ir.turns import Steering
 from kesco.source import Span
 
@@ -208,7 +209,8 @@ class Region:
     `not_followed` says why this one does not follow (see `analysis/following.py`), empty for one that does. `general`
     is what it touches whoever calls it: by the device, and by the host. `trusting` tells that functions which other
     files may call were followed as this file calls them alone, since ``main`` runs no code that is not seen. `steering`
-    says what decides which bytes its kernels touch, where loops are marked.
+    says what decides which bytes its kernels touch, where loops are marked. `scratch` are the pointers of the file to
+    memory that each stream may have for itself, where calls that may be given streams use such.
     """
 
     function: str
@@ -226,6 +228,7 @@ class Region:
     general: tuple[tuple[Access, ...], tuple[Access, ...]] = ((), ())
     trusting: bool = False
     steering: Steering = field(default_factory=dict, compare=False)
+    scratch: tuple[Scratch, ...] = ()
 
     @property
     def loops(self) -> tuple[str, ...]:

@@ -51,8 +51,12 @@ from kesco.ir.types import Shape as Shape
 from kesco.ir.types import Type as Type
 from kesco.ir.types import Variable as Variable
 from kesco.ir.types import held_by as held_by
+from kesco.ir.walking import always as always
 from kesco.ir.walking import bare as bare
 from kesco.ir.walking import children as children
+from kesco.ir.walking import flat as flat
+from kesco.ir.walking import lent as lent
+from kesco.ir.walking import names as names
 from kesco.ir.walking import walk as walk
 from kesco.source import Span
 

@@ -1,16 +1,36 @@
-"""What is in an expression or statement: `children`, `walk`, `bare`; and how one is left: `breaks`, `leaves`.
+"""What is in an expression or statement: `children`, `walk`, `bare`, `names`; and how one is left: `breaks`, `leaves`.
 
-In: a node of `tree`. Out: the nodes in it. Which fields hold nodes is read off their annotations, so that a new kind of
-node is walked, too, or refused.
+`flat` and `always` say in which order statements run. In: a node of `tree`. Out: the nodes in it. Which fields hold
+nodes is read off their annotations, so that a new kind of node is walked, too, or refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import fields
 
 from kesco.ir.replay import ENDS
-from kesco.ir.tree import Block, Call, Case, Cast, Evaluate, Expr, If, Leave, Stmt, Switch
+from kesco.ir.tree import (
+    AddressOf,
+    Block,
+    Branch,
+    Call,
+    Case,
+    Cast,
+    Declare,
+    Evaluate,
+    Expr,
+    If,
+    Leave,
+    Loop,
+    Name,
+    New,
+    Obstacle,
+    Stmt,
+    Switch,
+    Unknown,
+)  # fmt: skip
+from kesco.ir.types import Shape
 
 _PLAIN = frozenset(
     {"str", "int", "bool", "Span", "Span | None", "Type", "Variable", "Type | None", "Kernel", "Kernel | None",
@@ -94,6 +114,56 @@ def leaves(statement: Stmt) -> bool:
     if isinstance(statement, Evaluate) and isinstance(last := bare(statement.expression), Call):
         return last.name.rpartition("::")[2] in ENDS
     return isinstance(statement, Leave) and statement.how in ("return", "throw")
+
+
+def flat(block: Block) -> Iterator[Stmt]:
+    """The statements of a block; several variables that are declared at once are one statement each."""
+    for one in block.body:
+        if isinstance(one, Block) and one.declares:
+            yield from one.body
+        else:
+            yield one
+
+
+def always(node: Expr | Stmt, target: Expr | Stmt) -> bool:
+    """Whether every way through a node executes what is in it."""
+    if node is target:
+        return True
+    parts = children(node)
+    if isinstance(node, (If, Branch)):
+        parts = [*(node.before if isinstance(node, If) else ()), node.condition]
+    elif isinstance(node, Loop):
+        parts = [*node.before, node.body] if node.tested_after else [*node.before]
+    elif isinstance(node, (Switch, Unknown)):
+        return False
+    for part in parts:
+        if any(one is target for one in walk(part)):
+            return always(part, target)
+        if any(isinstance(one, Leave) for one in walk(part)):
+            return False
+    return False
+
+
+def names(node: Expr | Stmt) -> Iterator[str]:
+    """The variables that are named in a node, by their keys."""
+    return (n.variable.key for n in walk(node) if isinstance(n, Name))
+
+
+def lent(node: Expr | Stmt, but: Collection[str] = ()) -> Iterator[str]:
+    """The variables whose address is taken, or that get another name, but in the first argument of these calls."""
+    skipped: Expr | None = None
+    if isinstance(node, (AddressOf, Unknown, New, Obstacle)):
+        yield from names(node)
+    elif isinstance(node, Declare) and node.variable.type.shape is Shape.REFERENCE and node.initial is not None:
+        yield from names(node.initial)
+    elif isinstance(node, Call):
+        skipped = node.arguments[0] if node.name in but and node.arguments else None
+        for argument, changes in zip(node.arguments, node.references, strict=False):
+            yield from names(argument) if changes else ()
+        yield from names(node.receiver) if node.receiver is not None else ()
+    for child in children(node):
+        if child is not skipped:
+            yield from lent(child, but)
 
 
 def bare(expression: Expr) -> Expr:

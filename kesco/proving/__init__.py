@@ -252,6 +252,7 @@ def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> lis
     from kesco.verify.pins import pin_problems
     from kesco.verify.replays import replay_problems
     from kesco.verify.rings import stray_calls
+    from kesco.verify.scratch import scratch_problems
     from kesco.verify.sources import source_problems
 
     found = (
@@ -261,6 +262,7 @@ def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> lis
         *pin_problems(program),
         *device_problems(program, regions),
         *stray_calls(program),
+        *scratch_problems(program, regions),
         *((f.span, f"'{f.name}' has a name of kesco's own") for f in program.functions if is_ours(f.name)),
     )
     return [Diagnostic("K402", Severity.ERROR, what, span) for span, what in found]

@@ -68,7 +68,7 @@ class Body:
     def is_always(self, node: ir.Expr | ir.Stmt) -> bool:
         """Whether each turn that comes to a node's statement executes it."""
         at = self.index(node)
-        return at >= 0 and _always(self.statements[at], node)
+        return at >= 0 and ir.always(self.statements[at], node)
 
     def leaves_between(self, last: int) -> bool:
         """Whether a turn may end in one of the statements from its first work on up to that of this number."""
@@ -96,8 +96,8 @@ class Body:
         """The variables that the loop assigns to, and those of the function that have another name or an address."""
         inside = list(ir.walk(self.loop))
         found = {n.variable.key for n in inside if isinstance(n, ir.Declare)}
-        found |= {key for n in inside if isinstance(n, ir.Assign) for key in _names(n.target)}
-        return frozenset({*found, *_lent(self.function.body)})
+        found |= {key for n in inside if isinstance(n, ir.Assign) for key in ir.names(n.target)}
+        return frozenset({*found, *ir.lent(self.function.body)})
 
     def values(self) -> dict[str, ir.Expr | None]:
         """The variables of a turn that keep their values from its beginning on, or from where they are declared.
@@ -108,15 +108,15 @@ class Body:
         begins = self.begins()
         rest = [self.loop.step, *self.statements[begins:]]
         assigned = [n.target for s in rest if s is not None for n in ir.walk(s) if isinstance(n, ir.Assign)]
-        other = {key for one in assigned for key in _names(one)}.union(_lent(self.function.body))
+        other = {key for one in assigned for key in ir.names(one)}.union(ir.lent(self.function.body))
         head = [n.target for s in self.statements[:begins] for n in ir.walk(s) if isinstance(n, ir.Assign)]
-        chosen = {key for one in head for key in _names(one)}
+        chosen = {key for one in head for key in ir.names(one)}
         found: dict[str, ir.Expr | None] = {}
         for n, one in enumerate(self.statements):
             if not isinstance(one, ir.Declare) or one.variable.key in other:
                 continue
             plain = one.initial is not None and all(isinstance(part, _PLAIN) for part in ir.walk(one.initial))
-            kept = plain and one.initial is not None and chosen.isdisjoint((one.variable.key, *_names(one.initial)))
+            kept = plain and one.initial is not None and chosen.isdisjoint((one.variable.key, *ir.names(one.initial)))
             if n < begins:
                 found[one.variable.key] = one.initial if kept else None
             elif one.initial is not None:
@@ -130,7 +130,7 @@ class Body:
         plain = pointer.scope is ir.Scope.LOCAL and pointer.type.shape is ir.Shape.POINTER and not pointer.type.volatile
         if not plain or spelling.endswith("const") or pointer.name in declared or pointer.key in self._declared():
             return False
-        if pointer.key in _lent(self.function.body, FILLS):
+        if pointer.key in ir.lent(self.function.body, FILLS):
             return False
         mentions = sum(isinstance(n, ir.Name) and n.variable.key == pointer.key for n in ir.walk(self.loop))
         here = [mention for s in self.statements[self.begins() :] for mention in handed_on(s, pointer)]
@@ -148,7 +148,7 @@ class Body:
     def _calls(self, name: str) -> Iterator[tuple[int, ir.Call]]:
         for n, statement in enumerate(self.statements):
             for node in ir.walk(statement):
-                if isinstance(node, ir.Call) and node.name == name and _always(statement, node):
+                if isinstance(node, ir.Call) and node.name == name and ir.always(statement, node):
                     yield n, node
 
     def _taken(self, program: ir.Program, function: ir.Function, at: int, call: ir.Call) -> Taken | None:
@@ -219,12 +219,12 @@ def body_of(program: ir.Program, function: ir.Function, key: str, calls: frozens
         return None
     whole, span = loop.inner, loop.inner.span
     braces = program.text[span.start : span.start + 1] + program.text[span.end - 1 : span.end]
-    statements = tuple(_flat(whole)) if isinstance(whole, ir.Block) else (whole,)
+    statements = tuple(ir.flat(whole)) if isinstance(whole, ir.Block) else (whole,)
     lone = braces != b"{}" and len(statements) == 1 and program.text[span.end : span.end + 1] == b";"
     if not (braces == b"{}" or lone) or span.end != loop.span.end:
         return None
     blocks = (n for n in nodes if isinstance(n, ir.Block) and program.text[n.span.start : n.span.start + 1] == b"{")
-    placed = {id(s) for block in blocks for s in _flat(block)}
+    placed = {id(s) for block in blocks for s in ir.flat(block)}
     around = [n for n in loops if n is not loop and any(one is loop for one in ir.walk(n))]
     ends = [
         n
@@ -250,33 +250,6 @@ def _leaves_function(loop: ir.Loop) -> bool:
     return any(isinstance(n, ir.Leave) and n.how in ("return", "throw") for n in ir.walk(loop))
 
 
-def _flat(block: ir.Block) -> Iterator[ir.Stmt]:
-    for one in block.body:
-        if isinstance(one, ir.Block) and one.declares:
-            yield from one.body
-        else:
-            yield one
-
-
-def _always(node: ir.Expr | ir.Stmt, target: ir.Expr | ir.Stmt) -> bool:
-    """Whether every way through a node executes what is in it."""
-    if node is target:
-        return True
-    parts = ir.children(node)
-    if isinstance(node, (ir.If, ir.Branch)):
-        parts = [*(node.before if isinstance(node, ir.If) else ()), node.condition]
-    elif isinstance(node, ir.Loop):
-        parts = [*node.before, node.body] if node.tested_after else [*node.before]
-    elif isinstance(node, (ir.Switch, ir.Unknown)):
-        return False
-    for part in parts:
-        if any(one is target for one in ir.walk(part)):
-            return _always(part, target)
-        if any(isinstance(one, ir.Leave) for one in ir.walk(part)):
-            return False
-    return False
-
-
 def _leaves(statement: ir.Stmt, inside: bool = False) -> bool:
     """Whether a statement may end the turn: what leaves an inner loop does not."""
     if isinstance(statement, ir.Leave):
@@ -287,27 +260,6 @@ def _leaves(statement: ir.Stmt, inside: bool = False) -> bool:
 
 def _is_of_cuda(node: ir.Expr | ir.Stmt) -> bool:
     return isinstance(node, ir.Launch) or (isinstance(node, ir.Call) and node.name.startswith("cuda"))
-
-
-def _names(node: ir.Expr | ir.Stmt) -> Iterator[str]:
-    return (n.variable.key for n in ir.walk(node) if isinstance(n, ir.Name))
-
-
-def _lent(node: ir.Expr | ir.Stmt, but: Collection[str] = ()) -> Iterator[str]:
-    """The variables whose address is taken, or that get another name, but in the first argument of these calls."""
-    skipped: ir.Expr | None = None
-    if isinstance(node, (ir.AddressOf, ir.Unknown, ir.New, ir.Obstacle)):
-        yield from _names(node)
-    elif isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.REFERENCE and node.initial is not None:
-        yield from _names(node.initial)
-    elif isinstance(node, ir.Call):
-        skipped = node.arguments[0] if node.name in but and node.arguments else None
-        for argument, changes in zip(node.arguments, node.references, strict=False):
-            yield from _names(argument) if changes else ()
-        yield from _names(node.receiver) if node.receiver is not None else ()
-    for child in ir.children(node):
-        if child is not skipped:
-            yield from _lent(child, but)
 
 
 def _is_empty(initial: ir.Expr | None) -> bool:

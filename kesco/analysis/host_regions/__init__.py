@@ -15,7 +15,7 @@ followed.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from kesco.analysis.alike import rolled
@@ -39,7 +39,7 @@ from kesco.analysis.host_regions.libraries import Libraries, settled
 from kesco.analysis.host_regions.open_orders import OpenOrders
 from kesco.analysis.host_regions.pointing import Pointing
 from kesco.analysis.host_regions.quiet import Quiet
-from kesco.analysis.host_regions.refusing import unreadable, watched
+from kesco.analysis.host_regions.refusing import is_as_written, unreadable, watched
 from kesco.analysis.host_regions.runtime import Runtime
 from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.host_regions.touching import Touching
@@ -48,9 +48,12 @@ from kesco.analysis.linking import linked, members_of, only_called
 from kesco.analysis.region import RegionBuilder, without_idle_marks
 from kesco.analysis.releases import Watchers, mark_releases
 from kesco.analysis.resolve import merged_contexts
+from kesco.analysis.scratch import Found, scratch_of, with_own
 from kesco.ir import program as ir
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Region
+from kesco.ir.scratch import OWN
+from kesco.ir.turns import Steering
 from kesco.ir.types import Shape
 from kesco.llvm.canonical import canonical
 from kesco.llvm.module import Module
@@ -75,11 +78,12 @@ def host_regions(
     sizes: tuple[int, int] = (0, 0),
     rolling: bool = False,
     turning: Collection[int] = (),
+    steering: Callable[[], Steering] = dict,
 ) -> tuple[Region, ...]:
     """The regions of all functions of the text that launch; `sizes` are the streams and events of kesco's prologue.
 
     With `rolling`, loops whose trips are alike are followed as loops, and in any case these `turning` ones.
-    `InputError` (K110) if LLVM cannot read the IR.
+    `steering` says when asked what decides which bytes kernels touch. `InputError` (K110) if LLVM cannot read the IR.
     """
     module = Module(canonical(ir_text, "host", sroa=True))
     texts = Texts(program, module)
@@ -91,18 +95,18 @@ def host_regions(
     walk = first = _walked(texts, counting, opened, effects, streams, looks, sizes)
     if not walk.refused and counting.settle(turning):
         walk = _walked(texts, counting, opened, effects, streams, looks, sizes)
-    found = _read(walk, why)
+    found = _read(walk, why, steering)
 
     def again(loops: Collection[int]) -> tuple[Region, ...]:
         if all(known is None or number in loops for number, known in counting.trips.items()):
-            return _read(first, why)  # nothing was counted then
+            return _read(first, why, steering)  # nothing was counted then
         other = replace(counting, trips=counting.trips | dict.fromkeys(loops))
-        return _read(_walked(texts, other, opened, effects, streams, looks, sizes), why)
+        return _read(_walked(texts, other, opened, effects, streams, looks, sizes), why, steering)
 
     return rolled(found, again) if rolling and not walk.refused else found
 
 
-def _read(walk: _Walk, why: str) -> tuple[Region, ...]:
+def _read(walk: _Walk, why: str, steering: Callable[[], Steering]) -> tuple[Region, ...]:
     """The regions of what was walked."""
     paths, program = walk.paths, walk.texts.program
     if not paths.streams:  # what is promised to whoever watches the serial program says
@@ -111,10 +115,13 @@ def _read(walk: _Walk, why: str) -> tuple[Region, ...]:
     functions = [f for f in program.functions if f.here and f.key in paths.activations]
     why = why or walk.refused or paths.file_wide
     if paths.streams:
-        regions = [walk.region(function, why) for function in functions]
+        follow = {f.key for f in functions} if OWN.encode() in program.text else set()
+        scratch = scratch_of(program, paths.activations, steering, follow, streams=True)
+        regions = [with_own(walk.region(function, why), scratch) for function in functions]
     else:
         reasons = not_followed(program, paths.activations, why)
-        regions = [walk.with_calls(function, why, reasons) for function in functions]
+        scratch = scratch_of(program, paths.activations, steering, {f.key for f in functions if not reasons[f.key]})
+        regions = [walk.with_calls(function, why, reasons, scratch) for function in functions]
     return tuple(walk.with_linked(f, r) if f.name == _MAIN else r for f, r in zip(functions, regions, strict=True))
 
 
@@ -195,7 +202,7 @@ class _Walk:
         text, names = self.texts.program.text, {*self.engine.module.names()}
         functions = [f for f in self.texts.program.functions if f.here]
         main = next((f for f in functions if f.name == _MAIN), None)
-        if self.engine.open or names & {"dlopen", "dlmopen"} or main is None or not _is_as_written(text, main):
+        if self.engine.open or names & {"dlopen", "dlmopen"} or main is None or not is_as_written(text, main):
             return False
         others = (f for f in functions if f.name != _MAIN)
         fetches = any(_FETCHES.search(text, f.span.start, f.span.end) for f in others)
@@ -321,15 +328,15 @@ class _Walk:
 
     # ---- regions
 
-    def with_calls(self, function: ir.Function, why: str, reasons: Mapping[str, str]) -> Region:
-        """The region of a function, and the one in which calls of it are work; why others do not follow is known."""
+    def with_calls(self, function: ir.Function, why: str, reasons: Mapping[str, str], scratch: Found) -> Region:
+        """The region of a function, and the one in which calls of it are work; it is known why others do not follow."""
         contexts = self.paths.activations[function.key].values()
         region = self.region(function, why)
         widest = next((a for a in contexts if a.generic), None)
         general = touched_by(region if widest is None else widest.builder.finish())
         region = replace(region, not_followed=reasons[function.key] or region.not_followed, general=general)
         moving = moving_calls(self.texts.program, contexts, reasons, all_seen=True)
-        return replace(region, calling=self.region(function, why, moving)) if moving else region
+        return replace(region, calling=with_own(self.region(function, why, moving), scratch)) if moving else region
 
     def with_linked(self, main: ir.Function, region: Region) -> Region:
         """The region of ``main``, with the one in which the functions that only it calls are a part of it."""
@@ -389,10 +396,3 @@ class _Walk:
         """What each name of what came into a function is made of."""
         own = f"{function.key}{MARK}"
         return {name.removeprefix(own): [steps] for name, steps in self.entries.steps.items() if name.startswith(own)}
-
-
-def _is_as_written(text: bytes, function: ir.Function) -> bool:
-    """Whether a line can be put in front of all that a function does: its braces are its own, not a macro's."""
-    body = function.body
-    ends = text[body.span.start : body.span.start + 1] + text[body.span.end - 1 : body.span.end]
-    return isinstance(body, ir.Block) and bool(body.body) and ends == b"{}"

@@ -320,3 +320,10 @@ def watched(program: ir.Program, region: Region) -> str:
         if seen is not None:
             return f"the host looks at {seen.name}, which a kernel writes (line {site.span.line})"
     return ""
+
+
+def is_as_written(text: bytes, function: ir.Function) -> bool:
+    """Whether a line can be put in front of all that a function does: its braces are its own, not a macro's."""
+    body = function.body
+    ends = text[body.span.start : body.span.start + 1] + text[body.span.end - 1 : body.span.end]
+    return isinstance(body, ir.Block) and bool(body.body) and ends == b"{}"

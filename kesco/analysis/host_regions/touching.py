@@ -35,6 +35,7 @@ _WAITS = re.compile(
 )
 _HINTS = re.compile(r"\d(?:kesco_prefetch|kesco_mark|kesco_hold)E")
 _FILLS, _BLAS = re.compile(r"\dkesco_memsetE"), re.compile(r"\dkesco_blasE")
+_OWN = re.compile(r"\dkesco_(?:own|owned)I")
 _REPLAYS = re.compile(r"\d(kesco_replay(?:_alone)?)I")
 _PROGRESS = ("io", "clock", "exit", "thread")
 
@@ -106,6 +107,8 @@ class Touching:
         if _ON.search(name):
             self.paths.set_stream(handle_of(values[0]) if values else None)
             return NUMBER
+        if _OWN.search(name):  # whose memory it is `scratch` says
+            return values[0]
         if _FILLS.search(name):
             self.runtime.fill(state, values)
             return STATUS

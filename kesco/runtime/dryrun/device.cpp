@@ -147,6 +147,16 @@ int address_range(unsigned long long *base, std::size_t *size, unsigned long lon
     return 0;
 }
 
+int pointer_attribute(void *data, int attribute, unsigned long long pointer) {
+    const Call call;
+    constexpr int kBufferId = 7; // CU_POINTER_ATTRIBUTE_BUFFER_ID
+    const Allocation *allocation = allocation_at(static_cast<std::uintptr_t>(pointer));
+    if (allocation == nullptr || attribute != kBufferId)
+        return 1;
+    *static_cast<unsigned long long *>(data) = allocation->id + 1;
+    return 0;
+}
+
 } // namespace
 
 void *dryrun::driver_entry(const char *symbol) {
@@ -155,6 +165,8 @@ void *dryrun::driver_entry(const char *symbol) {
         return reinterpret_cast<void *>(context_id);
     if (name == "cuMemGetAddressRange")
         return reinterpret_cast<void *>(address_range);
+    if (name == "cuPointerGetAttribute")
+        return reinterpret_cast<void *>(pointer_attribute);
     return nullptr;
 }
 

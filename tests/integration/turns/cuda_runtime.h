@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 #define __global__ static
@@ -46,6 +47,7 @@ static std::vector<FakeTask> fake_tasks;
 static std::vector<FakeStream *> fake_streams;
 static FakeStream fake_legacy;
 static std::map<char *, std::size_t> fake_memory;
+static std::map<char *, unsigned long long> fake_numbers;
 static std::size_t fake_used = 0;
 static cudaError_t fake_error = cudaSuccess, fake_fault = cudaSuccess;
 static int fake_left = std::getenv("FAKE_FAULT") != nullptr ? std::atoi(std::getenv("FAKE_FAULT")) : 0;
@@ -123,6 +125,8 @@ template <typename T> cudaError_t cudaMalloc(T **pointer, std::size_t size) {
     for (std::size_t i = 0; i < size; ++i)
         made[i] = static_cast<char>(fake_random() | 1);
     fake_memory[made] = size, fake_used += size;
+    static unsigned long long fake_allocations = 0;
+    fake_numbers[made] = ++fake_allocations;
     *pointer = reinterpret_cast<T *>(made);
     return cudaSuccess;
 }
@@ -232,6 +236,10 @@ inline cudaError_t cudaStreamCreate(cudaStream_t *stream) {
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
     return *event = new FakeEvent, cudaSuccess;
 }
+inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete event;
+    return cudaSuccess;
+}
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     fake_issue(stream, [] {});
     event->at = (stream == nullptr ? &fake_legacy : stream)->last;
@@ -257,8 +265,17 @@ inline int fake_range(unsigned long long *base, std::size_t *size, unsigned long
     *base = reinterpret_cast<unsigned long long>(one->first), *size = one->second;
     return 0;
 }
+// An allocation's number, which no other one has.
+inline int fake_attribute(void *id, int, unsigned long long at) {
+    const auto one = fake_memory.find(reinterpret_cast<char *>(at));
+    if (one == fake_memory.end())
+        return 1;
+    return *static_cast<unsigned long long *>(id) = fake_numbers[one->first], 0;
+}
 inline cudaError_t cudaGetDriverEntryPoint(const char *name, void **entry, int) {
-    const bool range = std::strcmp(name, "cuMemGetAddressRange") == 0;
-    *entry = range ? reinterpret_cast<void *>(fake_range) : reinterpret_cast<void *>(fake_context);
+    const std::string asked(name);
+    *entry = asked == "cuMemGetAddressRange"    ? reinterpret_cast<void *>(fake_range)
+             : asked == "cuPointerGetAttribute" ? reinterpret_cast<void *>(fake_attribute)
+                                                : reinterpret_cast<void *>(fake_context);
     return cudaSuccess;
 }
