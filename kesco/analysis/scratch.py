@@ -93,10 +93,13 @@ class _Search:
     spoilt: set[str] = field(default_factory=set)
 
     def touch(self) -> None:
-        """Look through which pointers each allocation is touched."""
+        """Look through which pointers each allocation is touched.
+
+        Whoever else calls a function has the default stream, and there each pointer means what it did.
+        """
         for key, known in self.activations.items():
             body = self.bodies.get(key)
-            for draft in (d for a in known.values() for d in a.builder.drafts):
+            for draft in (d for a in known.values() if body is None or not a.generic for d in a.builder.drafts):
                 if draft.role in (Role.ENTRY, Role.EXIT, Role.HOST):
                     continue
                 if draft.kind in (SiteKind.ALLOC, SiteKind.FREE, SiteKind.CALL):
@@ -137,7 +140,7 @@ class _Search:
         firsts: dict[str, _Place] = {}
         wrong: set[str] = set()
         for key in {place[0] for place in self.places}:
-            for activation in self.activations[key].values():
+            for activation in (a for a in self.activations[key].values() if not a.generic):
                 for buffer, touches in self._touches(key, activation).items():
                     first = self._first(key, buffer, touches)
                     if first is None or firsts.setdefault(buffer, first) != first:

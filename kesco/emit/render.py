@@ -82,7 +82,7 @@ def all_edits(program: ir.Program, rewrites: Iterable[Rewrite], following: Colle
     main = closed_main(program, chosen)
     edits += (edit for region in following for edit in follow(program, region))
     edits += (*scratch_edits(scratch_in(chosen)), *(main_edit(program, one) for one in main))
-    places = {one.span for one in (*main, *following)}
+    places = {*(one.span for one in main), *(one.span for one in following)}
     tops = [function.top for r in chosen for function in (r.function, *r.members)]
     tops += [f.top for f in program.functions if f.here and f.span in places]
     place = prologue_place(program.text, min(tops))
