@@ -88,3 +88,30 @@ def test_a_check_may_clean_up_before_it_ends_the_process(tmp_path: Path, body: s
 @pytest.mark.parametrize("program", [MAIN, OBJECTS], ids=["tree", "ir"])
 def test_a_reset_that_the_program_survives_is_a_barrier(tmp_path: Path, body: str, program: str) -> None:
     assert compiled(tmp_path, check(body) + program).rewritten == []
+
+
+TWICE = """#include <cstdio>
+#include <cstdlib>
+#define CHECK(s) { if (s != cudaSuccess) { printf("%s", cudaGetErrorString(s)); ENDS } }
+__global__ void square(float* y, const float* x, long n) {
+  for (long i = threadIdx.x; i < n; i += 32) y[i] = x[i] * x[i];
+}
+"""
+COPIES = """  float host[1024] = {1};
+  CHECK(cudaMemcpy(x, host, 4096, cudaMemcpyHostToDevice));
+  square<<<1, 32>>>(y, x, 1024);
+  square<<<1, 32>>>(z, x, 1024);
+  CHECK(cudaGetLastError());
+  CHECK(cudaDeviceSynchronize());
+"""
+
+
+@pytest.mark.parametrize(("ends", "concurrent"), [("exit(1);", True), ("std::abort();", True), ("", False)])
+def test_a_check_may_make_its_call_again_before_it_ends_the_process(
+    tmp_path: Path, ends: str, concurrent: bool
+) -> None:
+    """Both calls stand at one place; the second one changes nothing that anybody sees."""
+    path = tmp_path / "app.cu"
+    path.write_text(TWICE.replace("ENDS", ends) + OBJECTS.replace(WORK, COPIES), "utf-8")
+    outcome = compile_and_keep(path)
+    assert [one.region.function for one in outcome.rewritten] == (["main"] if concurrent else [])

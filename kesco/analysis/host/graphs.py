@@ -152,7 +152,7 @@ def _last(blocks: list[Block], latches: set[str]) -> dict[str, int]:
 
 
 def _is_mild(name: str) -> bool:
-    return name in _MAY_CALL or name.startswith("llvm.")
+    return name in _MAY_CALL or name.startswith(("llvm.", "cuda"))
 
 
 def _live(blocks: list[Block]) -> dict[str, tuple[str, ...]]:

@@ -64,7 +64,7 @@ class Runtime:
         entry = cuda_entry(name, len(values))
         kind = entry.kind if entry is not None else "opaque"
         frame = self.paths.engine.frame
-        if state.failing and name in CLEANS and frame is not None and frame.is_last:
+        if state.failing and frame is not None and frame.is_last and (name in CLEANS or self._is_again()):
             return
         if entry is None or kind in ("opaque", "graph", "capture", "host_func", "launch"):
             self.libraries.reached(state.reached({one for value in values for one in objects(value)}), name, state)
@@ -142,6 +142,11 @@ class Runtime:
             draft.waits = entry.kind == "sync" and handle is None
 
     # ---- copies
+
+    def _is_again(self) -> bool:
+        """Whether what is executed stands in an argument that a macro evaluates twice, and was executed before."""
+        _, at, _, own = self.paths.where()
+        return own and at is not None and self.paths.texts.is_again(at)
 
     def _transfer(self, state: State, entry: CudaCall, values: list[Value], own: str = "") -> None:
         """A copy, a memset or a prefetch; `own`: its name in kesco's prologue."""

@@ -54,6 +54,7 @@ class Texts:
     _nodes: dict[str, list[_Node]] = field(default_factory=dict)
     _statements: dict[str, list[Span]] = field(default_factory=dict)
     _files: dict[str, bool] = field(default_factory=dict)
+    _code: dict[tuple[int, str, str], list[Instruction]] | None = None
 
     def __post_init__(self) -> None:
         text = self.program.text
@@ -161,11 +162,9 @@ class Texts:
         if offset < 0:
             return -1
         fits = [n for n in self.nodes(function) if (_launches(n) if callee == LAUNCH else _is_called(n, callee))]
-        inside = [n for n in fits if n.start <= offset < n.end]
+        inside = self._smallest(fits, offset)
         if inside:
-            least = min(n.end - n.start for n in inside)
-            smallest = {n.operation for n in inside if n.end - n.start == least}
-            return smallest.pop() if len(smallest) == 1 else -1
+            return inside.pop() if len(inside) == 1 else -1
         around = []
         for n in fits:
             statement = self.program.operations[n.operation].statement
@@ -173,10 +172,34 @@ class Texts:
                 around.append(n)
         return around[0].operation if len(around) == 1 else -1
 
+    def _smallest(self, fits: list[_Node], offset: int) -> set[int]:
+        """The operations of the smallest of these calls that are at an offset: several, where a macro has one twice."""
+        inside = [n for n in fits if n.start <= offset < n.end]
+        least = min((n.end - n.start for n in inside), default=0)
+        return {n.operation for n in inside if n.end - n.start == least}
+
+    def is_again(self, at: Instruction) -> bool:
+        """Whether a call is the second one of an argument that a macro evaluates twice."""
+        return self._turn_of(at) > 0
+
+    def _turn_of(self, at: Instruction) -> int:
+        """How many calls of the same function stand in front of one at its place in the text; -1 if it has none."""
+        if self._code is None:
+            self._code = {}
+            for offset, one, instruction in self.code():
+                if instruction.opcode in ("call", "invoke") and isinstance(instruction.operands[-1], Symbol):
+                    name = instruction.operands[-1].name
+                    self._code.setdefault((offset, one.name, name), []).append(instruction)
+        found = (calls for calls in self._code.values() if any(one is at for one in calls))
+        return next((n for calls in found for n, one in enumerate(calls) if one is at), -1)
+
     def operation_at(self, function: ir.Function, at: Instruction, callee: str) -> int:
         """The operation of a call or launch, or of the closing brace there; a pointer has another name in the text."""
         through = at.opcode in ("call", "invoke") and not isinstance(at.operands[-1], Symbol) and callee != LAUNCH
         found = self.operation(function, at.place, "" if through else callee)
+        if found < 0 and not through and callee != LAUNCH and self._turn_of(at) == 0:
+            fits = [n for n in self.nodes(function) if _is_called(n, callee)]
+            found = min(self._smallest(fits, self.offset(at.place)), default=-1)
         return found if found >= 0 else self.at_end(function, at.place)
 
     def at_end(self, function: ir.Function, place: int) -> int:
