@@ -33,8 +33,8 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.effects import KernelEffects
     from kesco.ir.flow import Region
     from kesco.ir.host import HostFacts
+    from kesco.ir.kernels import Kernels
     from kesco.ir.program import Program
-    from kesco.ir.turns import Steering
     from kesco.toolchain.model import Toolchain
 
 LARGEST = 64 << 20
@@ -208,7 +208,7 @@ class Session:
             looks, rolling = self.looks, self.rolling
             return host_regions(
                 program, ir_text, self.effects, streams=streams, looks=looks, sizes=sizes, rolling=rolling,
-                turning=self._turning(program), steering=lambda: self.steering,
+                turning=self._turning(program), kernels=lambda: self.kernels,
             )  # fmt: skip
         except InputError:
             return ()
@@ -287,10 +287,10 @@ class Session:
         known = uncounted | turning
         found = resolve(
             program, self.effects, streams=streams, looks=looks, wraps=wraps, strays=strays, uncounted=known,
-            rolling=self.rolling, steering=lambda: self.steering,
+            rolling=self.rolling, kernels=lambda: self.kernels,
         )  # fmt: skip
         uncounted |= known - turning
-        return tuple(replace(one, steering=self.steering) if one.loops else one for one in found)
+        return tuple(replace(one, kernels=self.kernels) if one.loops else one for one in found)
 
     def _turning(self, program: Program) -> frozenset[int]:
         """The loops of a text that are followed as loops in any case: in an output those with turns."""
@@ -299,11 +299,14 @@ class Session:
         return turning(program) | (counterparts(self.turning, self.program, program) if self.turning else frozenset())
 
     @cached_property
-    def steering(self) -> Steering:
-        """What decides which bytes the kernels touch."""
+    def kernels(self) -> Kernels:
+        """What decides which bytes the kernels touch, and what they write."""
+        from kesco.analysis.device_writes import kernel_writes
         from kesco.analysis.turn_steering import turn_steering
+        from kesco.ir.kernels import Kernels
 
-        return turn_steering(self.device_code, self.effects)
+        steering = turn_steering(self.device_code, self.effects)
+        return Kernels(steering, kernel_writes(self.device_code, self.effects))
 
 
 def _first_told(host: Future[SourceFile], device: Future[str]) -> SourceFile:

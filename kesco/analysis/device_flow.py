@@ -88,8 +88,14 @@ class Flow:
     def deciders(self) -> dict[str, frozenset[str]]:
         """For each block those from whose branches it depends at once whether control comes there.
 
-        A branch decides of a block if one of its ways leads there for certain and another one may not. Where no end of
-        the function can be reached any more, each branch may have decided.
+        Where no end of the function can be reached any more, each branch may have decided.
+        """
+        return {block: frozenset(branch for branch, _ in those) for block, those in self.decided().items()}
+
+    def decided(self) -> dict[str, frozenset[tuple[str, int]]]:
+        """The same with the number of the way that leads there.
+
+        A branch decides of a block if one of its ways leads there for certain and another one may not.
         """
         end = ""
         back: nx.DiGraph[str] = self._graph.reverse()
@@ -98,11 +104,13 @@ class Flow:
         behind: dict[str, str] = dict(nx.immediate_dominators(back, end))
         behind.pop(end, None)
         branches = frozenset(block for block in self.blocks if self.conditions(block))
-        found: dict[str, set[str]] = {block: set() if block in behind else set(branches) for block in self.blocks}
+        every = {(branch, way) for branch in branches for way, _ in enumerate(self._last[branch].code.targets)}
+        found = {block: set[tuple[str, int]]() if block in behind else set(every) for block in self.blocks}
         for branch in branches:
-            for at in self.after(branch):
+            for way, target in enumerate(self._last[branch].code.targets):
+                at = target
                 while at in behind and at != behind.get(branch):
-                    found[at].add(branch)
+                    found[at].add((branch, way))
                     at = behind[at]
         return {block: frozenset(one) for block, one in found.items()}
 

@@ -177,8 +177,8 @@ class _Kernel:
                 step = step._replace(field=ArgumentBytes(index, offset, offset + shape.size))
         elif opcode == "call":
             callee = self._module.callee(node.operands[-1])
-            text = _said(node.operands[-1]) if isinstance(callee, Behaviour) else ""
-            step = step._replace(operands=keys[:-1], callee=callee, ends=bool(_ENDS.search(text)), pointer=True)
+            ends = isinstance(callee, Behaviour) and says_end(node.operands[-1])
+            step = step._replace(operands=keys[:-1], callee=callee, ends=ends, pointer=True)
         return step
 
     def _run(self, name: str, body: _Body) -> None:
@@ -309,6 +309,7 @@ def _key(function: str, value: ir.Value) -> _Key:
     return (function if isinstance(value, ir.Local) else "", value)
 
 
-def _said(called: ir.Value) -> str:
-    """What is called, in words: a name, or an assembly."""
-    return called.text if isinstance(called, ir.Assembly) else " ".join(ir.symbols_in(called))
+def says_end(called: ir.Value) -> bool:
+    """Whether a thread may end in what is called, by its name, or the text of an assembly."""
+    said = called.text if isinstance(called, ir.Assembly) else " ".join(ir.symbols_in(called))
+    return bool(_ENDS.search(said))

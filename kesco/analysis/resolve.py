@@ -34,8 +34,8 @@ from kesco.ir import program as ir
 from kesco.ir.access import Buffer, BufferKind
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Region, Role, SiteKind
+from kesco.ir.kernels import Kernels
 from kesco.ir.scratch import OWN
-from kesco.ir.turns import Steering
 from kesco.tasks import task_of
 
 _FILE_WIDE = {
@@ -59,7 +59,7 @@ def resolve(
     strays: bool = False,
     uncounted: set[int] | None = None,
     rolling: bool = False,
-    steering: Callable[[], Steering] = dict,
+    kernels: Callable[[], Kernels] = Kernels,
     learned: Learned | None = None,
 ) -> tuple[Region, ...]:
     """The regions of all functions; with `streams`, stream and event operations of the text become sites.
@@ -68,7 +68,7 @@ def resolve(
     wrap around (``-fwrapv``): then those that are not known are not followed. With `strays`, what the host does through
     pointers that are not known becomes sites, and stores of zero are told apart. The loops in `uncounted` are not
     unrolled; those that turn out to be of that kind are added to it, and with `rolling` those are not unrolled whose
-    trips are alike. `steering` says when asked what decides which bytes kernels touch. `learned` is what a walk of it
+    trips are alike. `kernels` says when asked what decides which bytes they touch. `learned` is what a walk of it
     has found out already.
     """
     uncounted = set[int]() if uncounted is None else uncounted
@@ -91,7 +91,7 @@ def resolve(
     walker.learned.shares = learned.shares or (program.shares_memory and _reaches_host(walker))
     if walker.uncounted or walker.learned != learned:  # known where control first comes there, and not later
         uncounted |= walker.uncounted
-        return resolve(program, effects, uncounted=uncounted, steering=steering, learned=walker.learned, **how)
+        return resolve(program, effects, uncounted=uncounted, kernels=kernels, learned=walker.learned, **how)
     if not streams:  # what is promised to whoever watches the serial program says
         tasks = {operation: name for operation, (name, _) in task_of(program).items()}
         mark_releases(walker.activations, Watchers.of(walker.watched, walker.volatile, walker.told, tasks))
@@ -103,7 +103,7 @@ def resolve(
             del known[key]
     reasons = {} if streams else not_followed(program, walker.activations, why)
     follow = {f.key for f in plain if not reasons.get(f.key)} if not streams or OWN.encode() in program.text else set()
-    scratch = scratch_of(program, walker.activations, steering, follow, streams=streams)
+    scratch = scratch_of(program, walker.activations, kernels, follow, streams=streams)
     for function in filter(lambda f: f.here and not (streams and is_kesco(f.name)), program.functions):
         own, contexts = generic.get(function.key), walker.activations.get(function.key, {}).values()
         region = _region(walker, function, closed, why, own)
@@ -127,7 +127,7 @@ def resolve(
 
     def again(loops: Collection[int]) -> tuple[Region, ...]:
         how["rolling"] = False
-        return resolve(program, effects, uncounted=uncounted | {*loops}, steering=steering, learned=learned, **how)
+        return resolve(program, effects, uncounted=uncounted | {*loops}, kernels=kernels, learned=learned, **how)
 
     return rolled(done, again)
 

@@ -24,9 +24,9 @@ from kesco.analysis.scratch_text import WORK, Text
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, BufferKind
 from kesco.ir.flow import CURRENT, Region, Role, Site, SiteKind
+from kesco.ir.kernels import Kernels
 from kesco.ir.poly import ByteRange, Poly, constant
 from kesco.ir.scratch import EACH, Scratch, allocation
-from kesco.ir.turns import Steering
 
 _Place = tuple[str, int, int]  # a function, an operation in it, and an argument
 
@@ -42,7 +42,7 @@ class Found:
 def scratch_of(
     program: ir.Program,
     activations: Mapping[str, Mapping[Any, Walked]],
-    steering: Callable[[], Steering],
+    kernels: Callable[[], Kernels],
     follow: Collection[str],
     *,
     streams: bool = False,
@@ -54,7 +54,7 @@ def scratch_of(
     if not follow or any(d.foreign for d in drafts) or any(b.kind is BufferKind.UNKNOWN for b in vague):
         return Found()
     bodies = {f.key: Text(program, f, streams) for f in program.functions if f.here and f.key in follow}
-    search = _Search(bodies, activations, steering, streams)
+    search = _Search(bodies, activations, kernels, streams)
     search.touch()
     return search.found() if search.places else Found()
 
@@ -87,7 +87,7 @@ class _Search:
 
     bodies: Mapping[str, Text]
     activations: Mapping[str, Mapping[Any, Walked]]
-    steering: Callable[[], Steering]
+    kernels: Callable[[], Kernels]
     streams: bool
     places: dict[_Place, set[str]] = field(default_factory=dict)  # and the allocations that they point to
     spoilt: set[str] = field(default_factory=set)
@@ -176,15 +176,17 @@ class _Search:
         argument, mode = next(iter(mine))
         if mode is not AccessMode.WRITE or not body.is_always(start):
             return None
-        if not body.is_steered(start, argument, self.steering()):
+        if not body.is_steered(start, argument, self.kernels().steering):
             return None
         if len({body.word(one.operation, one.argument) for one in touches}) != 1:
             return None  # it might be another one of the allocations of one line
         filled = all(t.whole and t.kind is not SiteKind.KERNEL for t in touches if t.operation == start)
         for one in touches:
-            if one.operation != start and AccessMode.WRITE in one.mode and not filled:
+            places = (start, argument), (one.operation, one.argument)
+            more = one.operation != start and AccessMode.WRITE in one.mode and not filled
+            if more and not body.writes_no_more(*places, self.kernels().writes):
                 return None
-            if not body.keeps_no_address(one.operation, self.steering()):
+            if not body.keeps_no_address(one.operation, self.kernels().steering):
                 return None
         return key, start, argument
 

@@ -15,6 +15,7 @@ from kesco.analysis.scratch_words import Word, is_dim3, is_ours, is_own, object_
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, through_parameter
 from kesco.ir.flow import SiteKind
+from kesco.ir.kernels import Writes, word_in, writes_no_more
 from kesco.ir.scratch import OWN, OWNED, Scratch
 from kesco.ir.turns import Steering
 
@@ -240,6 +241,23 @@ class Text:
         """Whether what an operation runs keeps no pointer that it is given."""
         node = self._nodes[operation][1]
         return isinstance(node, ir.Call) or all(one in steering for one in node.kernel.candidates)
+
+    def writes_no_more(self, first: tuple[int, int], other: tuple[int, int], writes: Writes) -> bool:
+        """Whether a launch writes through an argument nothing but what the first one has written."""
+        (_, one), (_, two) = self._nodes[first[0]], self._nodes[other[0]]
+        if not isinstance(one, ir.Launch) or not isinstance(two, ir.Launch):
+            return False
+        return writes_no_more(writes, (one, first[1]), (two, other[1]), self._kept)
+
+    def _kept(self, one: ir.Expr) -> str:
+        """A word for a variable or pointer that has one value while the function runs."""
+        inner = ir.bare(one.arguments[0]) if isinstance(one, ir.Call) and is_ours(one) else one
+        if isinstance(inner, ir.Call) and inner.receiver is None and inner.arguments:
+            words = [word_in(part, self._kept) for part in inner.arguments]
+            returned = self._returned(inner)
+            pure = returned is not None and self._is_arithmetic(returned, 0)
+            return f"{inner.key}({','.join(words)})" if pure and all(words) else ""
+        return "/".join(same(inner)) if self._is_kept(inner) else ""
 
     def _values(self, operation: int, argument: int, steering: Steering | None = None) -> list[ir.Expr] | None:
         """The variables that decide which bytes an operation writes; None where anything else does."""

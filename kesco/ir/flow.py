@@ -11,8 +11,8 @@ import enum
 from dataclasses import dataclass, field
 
 from kesco.ir.access import RELEASED, Access, AccessMode
+from kesco.ir.kernels import Kernels
 from kesco.ir.scratch import Scratch
-from kesco.ir.turns import Steering
 from kesco.source import Span
 
 EXCEPTION = "exception"
@@ -208,8 +208,8 @@ class Region:
     region in which the calls of functions that follow their caller's stream are movable, if there are any; and
     `not_followed` says why this one does not follow (see `analysis/following.py`), empty for one that does. `general`
     is what it touches whoever calls it: by the device, and by the host. `trusting` tells that functions which other
-    files may call were followed as this file calls them alone, since ``main`` runs no code that is not seen. `steering`
-    says what decides which bytes its kernels touch, where loops are marked. `scratch` are the pointers of the file to
+    files may call were followed as this file calls them alone, since ``main`` runs no code that is not seen. `kernels`
+    says what decides which bytes kernels touch, where loops are marked. `scratch` are the pointers of the file to
     memory that each stream may have for itself, where calls that may be given streams use such.
     """
 
@@ -227,7 +227,7 @@ class Region:
     not_followed: str = "it launches nothing"
     general: tuple[tuple[Access, ...], tuple[Access, ...]] = ((), ())
     trusting: bool = False
-    steering: Steering = field(default_factory=dict, compare=False)
+    kernels: Kernels = field(default_factory=Kernels, compare=False)
     scratch: tuple[Scratch, ...] = ()
 
     @property

@@ -141,6 +141,9 @@ def _region(region: Region) -> Iterator[str]:
             yield f"  the {who} touches {', '.join(map(_access, accesses))}"
     if region.members:
         yield f"  with {', '.join(f'{name} at {_plain(span)}' for name, span in region.members)}"
+    for one in region.scratch:
+        decides = "behind that" if one.values is None else f"first, by {', '.join(one.values) or 'nothing'}"
+        yield f"  scratch @{one.operation} [{one.start}, {one.end}) {decides}: {', '.join(sorted(one.buffers))}"
     for site, after in zip(region.sites, region.successors, strict=True):
         yield "  " + _site(site, after)
     if region.linked is not None:

@@ -35,7 +35,7 @@ from kesco.rings.body import Body, body_of
 from kesco.rings.lanes import in_lanes
 from kesco.rings.meeting import is_in as is_in
 from kesco.rings.meeting import may_stay, may_throw, meeting, waits_behind
-from kesco.rings.uses import Use, deciding_in, pointer_of, uses
+from kesco.rings.uses import Use, deciding_in, pointer_of, uses, written_before
 from kesco.source import Span
 
 _WORK = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET)
@@ -211,25 +211,31 @@ class _Loop:
 
         Turns are `alike` in which the variables have the same values that are added to that.
         """
-        first: list[tuple[int, Access]] = []
-        rest: list[tuple[int, Access]] = []
+        first: list[tuple[int, Access, Use]] = []
+        rest: list[tuple[int, Access, Use]] = []
         for site, access, use in touching:
             place = self.body.index(use.node)
             both = AccessMode.NONE
             for other in (a for s, a, _ in touching if s is site):
                 both |= other.mode
-            same = deciding_in(self.region.steering, use, access, self.body) if _READ not in both else None
+            same = deciding_in(self.region.kernels.steering, use, access, self.body) if _READ not in both else None
             if same is not None and self.body.is_always(use.node):
                 alike |= same
-                first.append((place, access))
+                first.append((place, access, use))
             else:
-                rest.append((place, access))
-        if not first or self.body.leaves_between(max(place for place, _ in first)):
+                rest.append((place, access, use))
+        if not first or self.body.leaves_between(max(place for place, _, _ in first)):
             return False
-        last = max(place for place, _ in first)
-        whole = [a for _, a in first if a.why in ("copies", "memset") and a.bytes is not None]
-        return all(
-            place > last and (_WRITE not in a.mode or any(_covers(one, a) for one in whole)) for place, a in rest
+        last = max(place for place, _, _ in first)
+        return all(place > last and self._writes_no_more(first, access, use) for place, access, use in rest)
+
+    def _writes_no_more(self, first: Sequence[tuple[int, Access, Use]], access: Access, use: Use) -> bool:
+        """Whether all that is written through an access was written by one of the first ones."""
+        if _WRITE not in access.mode:
+            return True
+        whole = (a for _, a, _ in first if a.why in ("copies", "memset") and a.bytes is not None)
+        return any(_covers(one, access) for one in whole) or any(
+            written_before(self.region.kernels.writes, one, use, a, access, self.body) for _, a, one in first
         )
 
 

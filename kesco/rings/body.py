@@ -14,7 +14,7 @@ from kesco.ir.flow import Mark, Region, Site
 from kesco.ir.transfers import FILLS
 from kesco.ir.turns import Taken
 from kesco.rings.meeting import is_in
-from kesco.rings.uses import handed_on
+from kesco.rings.uses import handed_on, is_dim3
 
 _CALLS = frozenset(
     {
@@ -122,6 +122,17 @@ class Body:
             elif one.initial is not None:
                 found[one.variable.key] = one.initial
         return found
+
+    def in_turn(self, one: ir.Expr) -> str:
+        """The key of a variable that has one value from the first work of a turn on; empty for others."""
+        if not isinstance(one, ir.Name) or one.variable.type.volatile:
+            return ""
+        own = one.variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
+        plain = one.variable.type.shape in (ir.Shape.INTEGER, ir.Shape.POINTER) or is_dim3(one.variable)
+        rest = self.statements[self.begins() :]
+        assigned = (key for s in rest for n in ir.walk(s) if isinstance(n, ir.Assign) for key in ir.names(n.target))
+        changed = {*assigned, *ir.lent(self.function.body, FILLS)}
+        return one.variable.key if own and plain and one.variable.key not in changed else ""
 
     def may_shadow(self, pointer: ir.Variable) -> bool:
         """Whether a variable's name may stand for another one in the body: its value is given to work and no more."""

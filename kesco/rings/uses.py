@@ -12,6 +12,7 @@ from typing import Protocol
 
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, through_parameter
+from kesco.ir.kernels import Writes, writes_no_more
 from kesco.ir.turns import Steering
 
 _COPIES = ("cudaMemcpy", "cudaMemcpyAsync")
@@ -30,6 +31,8 @@ class _Changing(Protocol):
 
     def values(self) -> Mapping[str, ir.Expr | None]: ...
 
+    def in_turn(self, one: ir.Expr) -> str: ...
+
 
 def uses(body: ir.Stmt) -> dict[int, Use]:
     """The launches, copies and memsets of a body, by their operations."""
@@ -37,6 +40,11 @@ def uses(body: ir.Stmt) -> dict[int, Use]:
     launches = (n for n in ir.walk(body) if isinstance(n, ir.Launch))
     nodes: list[ir.Launch | ir.Call] = [*launches, *calls]
     return {n.operation: Use(n) for n in nodes}
+
+
+def is_dim3(variable: ir.Variable) -> bool:
+    """Whether a variable is the shape of a grid or a block."""
+    return variable.type.spelling in ("dim3", "const dim3")
 
 
 def handed_on(node: ir.Expr | ir.Stmt, pointer: ir.Variable, inside: bool = False) -> Iterator[bool]:
@@ -100,6 +108,20 @@ def deciding_in(steering: Steering, use: Use, access: Access, body: _Changing) -
     return frozenset(same.found) if all(alike) and deciding[1:] else None
 
 
+def written_before(writes: Writes, first: Use, other: Use, one: Access, more: Access, body: _Changing) -> bool:
+    """Whether a launch writes through an access nothing but what the first one has written through its own."""
+    if not isinstance(first.node, ir.Launch) or not isinstance(other.node, ir.Launch):
+        return False
+    places = (_parameter(first.node, one), _parameter(other.node, more))
+    return -1 not in places and writes_no_more(
+        writes, (first.node, places[0]), (other.node, places[1]), lambda name: body.in_turn(name)
+    )
+
+
+def _parameter(launch: ir.Launch, access: Access) -> int:
+    return next((n for n in range(len(launch.arguments)) if access.why == through_parameter(n)), -1)
+
+
 @dataclass(frozen=True, slots=True)
 class _Same:
     """Which expressions are the same in turns with the same values of the variables `found`.
@@ -128,7 +150,7 @@ class _Same:
     def _variable(self, one: ir.Variable) -> bool:
         own = one.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and not one.type.volatile
         whole = one.type.shape is ir.Shape.INTEGER
-        if not own or not (whole or one.type.spelling in ("dim3", "const dim3")):
+        if not own or not (whole or is_dim3(one)):
             return False
         if one.key not in self.changed:
             return True

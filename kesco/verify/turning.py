@@ -29,6 +29,8 @@ from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, through_parameter
 from kesco.ir.failures import runs_at_exit
 from kesco.ir.flow import Mark, Region, Role, Site, SiteKind
+from kesco.ir.kernels import writes_no_more
+from kesco.ir.transfers import FILLS
 from kesco.ir.turns import TURNED
 from kesco.source import Span
 from kesco.verify.conflicts import bits, hazards
@@ -40,6 +42,8 @@ from kesco.verify.sources import word_of
 from kesco.verify.values import issued_in
 from kesco.verify.verdict import Rule, Unordered
 
+_Node = ir.Launch | ir.Call | None
+_Touch = tuple[int, Access, _Node]  # the number of its statement, what it touches, and by what
 _Awaited = tuple[Mapping[int, int], Mapping[int, int], Collection[int]]
 _FORBIDDEN = (Role.JOIN, Role.EXIT, Role.LEGACY, Role.CAPTURE, Role.REPLAY, Role.STREAM_SYNC, Role.EVENT_SYNC)
 
@@ -202,8 +206,8 @@ class Beside:
         nodes = {n.operation: n for n in ir.walk(self.ring.loop) if isinstance(n, (ir.Launch, ir.Call))}
         fixed = _Fixed(self.ring)
         for key in sorted(kept):
-            always: list[tuple[int, Access]] = []
-            rest: list[tuple[int, Access]] = []
+            always: list[_Touch] = []
+            rest: list[_Touch] = []
             for site in self.sites:
                 accesses = [a for a in site.accesses if a.buffer.key == key]
                 node = nodes.get(site.operation)
@@ -212,28 +216,51 @@ class Beside:
                     sure = all(a.mode is AccessMode.WRITE for a in accesses) and not site.iterations
                     sure = sure and node is not None and self._is_same(node, access, fixed)
                     sure = sure and at >= 0 and on_each_way(self.ring.statements[at], node)
-                    (always if sure else rest).append((at, access))
+                    (always if sure else rest).append((at, access, node))
             name = next(a.buffer.name for s in self.sites for a in s.accesses if a.buffer.key == key)
-            last = max((at for at, _ in always), default=-1)
+            last = max((at for at, _, _ in always), default=-1)
             if last < 0 or any(map(leaves_turn, self.ring.statements[self.ring.begins : last + 1])):
                 yield f"it is not known that the same of '{name}' is written in each turn"
-            elif not all(at > last and self._is_within(a, [one for _, one in always]) for at, a in rest):
+            elif not all(one[0] > last and self._is_within(one, always) for one in rest):
                 yield f"'{name}' may be used before what the turn writes first"
 
     def _statement(self, node: ir.Launch | ir.Call | None) -> int:
         found = (n for n, s in enumerate(self.ring.statements) if any(one is node for one in ir.walk(s)))
         return next(found, -1)
 
-    def _is_within(self, access: Access, always: list[Access]) -> bool:
-        """Whether what is only read, or written within what a copy or memset has written first."""
+    def _is_within(self, touch: _Touch, always: list[_Touch]) -> bool:
+        """Whether what is only read, or written within what was written first: by a copy or memset, or the same."""
+        _, access, node = touch
         if AccessMode.WRITE not in access.mode:
             return True
         length = self._length(access.buffer)
-        wholes = (a.bytes for a in always if not a.why.startswith("parameter") and a.bytes is not None)
+        wholes = (a.bytes for _, a, _ in always if not a.why.startswith("parameter") and a.bytes is not None)
         return any(
             one == access.bytes or (one.low.bounds() == (0, 0) and length is not None and one.high == length)
             for one in wholes
-        )
+        ) or any(self._is_no_more((one, by), (access, node)) for _, one, by in always)
+
+    def _is_no_more(self, first: tuple[Access, _Node], other: tuple[Access, _Node]) -> bool:
+        """Whether a launch writes nothing but what another one of the same turn has."""
+        given = []
+        for access, node in (first, other):
+            if not isinstance(node, ir.Launch):
+                return False
+            numbers = [n for n in range(len(node.arguments)) if access.why == through_parameter(n)]
+            given += [(node, n) for n in numbers]
+        return len(given) == 2 and writes_no_more(self.serial.kernels.writes, given[0], given[1], self._kept)
+
+    def _kept(self, one: ir.Expr) -> str:
+        """A variable that nothing changes from where a turn begins on."""
+        if not isinstance(one, ir.Name) or one.variable.type.volatile:
+            return ""
+        if one.variable.key in {place.key for place in self.ring.places.values()}:
+            return one.variable.key  # it is set where the turn begins, and goes to work alone
+        inside = [n for s in self.ring.statements[self.ring.begins :] for n in ir.walk(s)]
+        changed = {key for n in inside if isinstance(n, ir.Assign) for key in ir.names(n.target)}
+        changed.update(lent_in(self.ring.function.body, FILLS))
+        own = one.variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
+        return one.variable.key if own and one.variable.key not in changed else ""
 
     def _length(self, buffer: Buffer) -> object:
         key = self.same[buffer.key]
@@ -247,7 +274,7 @@ class Beside:
         index = next((n for n in range(len(node.arguments)) if access.why == through_parameter(n)), -1)
         deciding = {index}
         for kernel in node.kernel.candidates:
-            known = self.serial.steering.get(kernel, {}).get(index)
+            known = self.serial.kernels.steering.get(kernel, {}).get(index)
             if known is None:
                 return False
             deciding |= known

@@ -81,7 +81,8 @@ OBJECT = """class Filter {
   }
 };
 """
-WITH = "  Filter one(n);\n  for (int s = 0; s < 3; ++s) {\n    one.apply(a, d);\n    one.apply(b, e);\n    one.apply(c, f);\n  }\n"
+WITH = "  Filter one(n);\n  for (int s = 0; s < 3; ++s) {\n    one.apply(a, d);\n    one.apply(b, e);\n"
+WITH += "    one.apply(c, f);\n  }\n"
 WORKSPACE = """struct Work { float *first, *second; int n; };
 static void step(const float* in, float* out, const Work& work) {
   rows<<<blocks_of(work.n), 32>>>(in, work.first, work.n);
@@ -111,13 +112,17 @@ GIVEN = {
     "what a method gives": (OBJECT.replace("SCRATCH", "scratch()"), WITH),
     "members of a workspace": (WORKSPACE, "  Work work = {tmp, more, n};\n"
                                           "  step(a, d, work);\n  step(b, e, work);\n  step(c, f, work);\n"),
+    "changed in place": (BLUR.replace("  columns", "  bump<<<(n + 31) / 32, 32>>>(tmp, n);\n  columns"), CALLS),
+    "a member changed in place": (
+        OBJECT.replace("    col", "    bump<<<grid, block>>>(SCRATCH, n_);\n    col").replace("SCRATCH", "scratch_"), WITH,
+    ),
     "filled first": (COUNT, CALLS.replace("blur", "count")),
     "of the file": ("static float* kept;\n" + BLUR.replace("float* tmp, ", "").replace("tmp", "kept"),
                     "  cudaMalloc(&kept, 800);\n" + CALLS.replace("tmp, ", "")),
     "other bytes each time": (BLUR, CALLS.replace("blur(b, tmp, e, n)", "blur(b, tmp, e, s == 1 ? m : n)")),
     "between other calls": (BLUR, CALLS + "  blur(d, more, a, n);\n" + CALLS),
-    "with results in the turn": (BLUR, CALLS.replace("  }\n", "    cudaMemcpy(host, e, 4 * n, cudaMemcpyDeviceToHost);\n"
-                                                     '    printf("%g\\n", host[1]);\n  }\n')),
+    "with results in the turn": (BLUR, CALLS.replace(
+        "  }\n", '    cudaMemcpy(host, e, n * 4, cudaMemcpyDeviceToHost);\n    printf("%g\\n", host[1]);\n  }\n')),
 }  # fmt: skip
 KEPT = {
     "some bytes only": (BLUR.replace("rows<<<", "some<<<"), CALLS),
@@ -125,7 +130,8 @@ KEPT = {
     "seen behind": (BLUR, CALLS + "  cudaMemcpy(host + 96, tmp, 4, cudaMemcpyDeviceToHost);\n"),
     "set before": (BLUR, "  cudaMemset(tmp, 0, 800);\n" + CALLS),
     "on some paths": (BLUR.replace("rows<<<(n", "if (n % 2) rows<<<(n"), CALLS),
-    "in place": (BLUR.replace("  columns", "  bump<<<2, 32>>>(tmp, n);\n  columns"), CALLS),
+    "more in place": (BLUR.replace("  columns", "  bump<<<2, 32>>>(tmp, n);\n  columns"), CALLS),
+    "elsewhere in place": (BLUR.replace("  columns", "  bump<<<(n + 31) / 32, 32>>>(tmp + 1, n);\n  columns"), CALLS),
     "by two functions": (BLUR + BLUR.replace("blur", "other").replace("n + 31", "n + 63"),
                          CALLS.replace("blur(b", "other(b")),
     "an address that is kept": (BLUR.replace("  columns", "  keeps<<<1, 1>>>((float**)out, tmp);\n  columns"), CALLS),

@@ -88,6 +88,12 @@ BESIDE = {
     + "  }\n"
     + SEE,
     "in_place": FOR + UP + "    bump<<<2, 32>>>(in, n);\n" + WORK + DOWN + "  }\n",
+    "changed_behind": FOR
+    + UP
+    + WORK.replace("    more", "    bump<<<2, 32>>>(tmp, n);\n    more")
+    + DOWN
+    + "  }\n"
+    + SEE,
     "counted_down": "  int left = turns;\n  int b = 0;\n  while (left > 0) {\n"
     + UP
     + WORK
@@ -128,6 +134,8 @@ BESIDE |= {
         ("with a grid of its own", "m = b == turns - 1 ? n / 2 : n",
          UP + "    int blocks = (m + 31) / 32;\n" + SHORT.replace("<<<2,", "<<<blocks,")),
         ("made of what changes", "x = b % 3 ? n / 2 : n;\n    int m = x;\n    x = 5", UP + SHORT),
+        ("changed behind it, shorter", "m = b == turns - 1 ? n / 2 : n",
+         UP + SHORT.replace("    more", "    bump<<<2, 32>>>(tmp, m);\n    more")),
         ("two sizes", "m = b == turns - 1 ? n / 2 : n;\n    int k = b % 4 == 3 ? n / 4 : n",
          UP + SHORT.replace("out, m", "out, k")),
     )
@@ -141,6 +149,14 @@ BEHIND = {
     "where_it_is_large": FOR + UP + "    some<<<2, 32>>>(in, tmp, n);\n    more<<<2, 32>>>(tmp, out, n);\n"
     + DOWN + "  }\n",
     "adds_up": FOR + UP + "    twice<<<2, 32>>>(in, tmp, n);\n    bump<<<2, 32>>>(out, n);\n" + DOWN + "  }\n",
+    "changed_beyond": FOR + UP + "    twice<<<1, 32>>>(in, tmp, n / 2);\n    bump<<<2, 32>>>(tmp, n);\n"
+    "    more<<<2, 32>>>(tmp, out, n);\n" + DOWN + "  }\n",
+    "changed_by_other_threads": FOR + UP + WORK.replace("    more", "    bump<<<1, 64>>>(tmp, n);\n    more")
+    + DOWN + "  }\n",
+    "changed_by_another_number": FOR + UP + "    int k = n / 2;\n" + WORK.replace("tmp, n", "tmp, k").replace(
+        "    more", "    k += n / 2;\n    bump<<<2, 32>>>(tmp, k);\n    more") + DOWN + "  }\n",
+    "changed_at_another_place": FOR + UP + "    twice<<<1, 32>>>(in, tmp, n / 2);\n"
+    "    bump<<<1, 32>>>(tmp + 1, n / 2);\n    more<<<2, 32>>>(tmp, out, n);\n" + DOWN + "  }\n",
     "read_first": FOR + UP + "    more<<<2, 32>>>(tmp, out, n);\n    twice<<<2, 32>>>(in, tmp, n);\n" + DOWN + "  }\n",
     "only_sometimes": FOR + UP + "    if (b % 3 != 1) twice<<<2, 32>>>(in, tmp, n);\n"
     "    more<<<2, 32>>>(tmp, out, n);\n" + DOWN + "  }\n",
@@ -304,7 +320,8 @@ def test_what_decides_which_bytes_are_written(tmp_path: Path) -> None:
         '__global__ void says(float* b) { b[0] = 1; printf("%f", b[0]); }\n' + MAIN + END
     )
     found = {
-        re.sub(r"_Z\d+([a-z_]+?)P.*", r"\1", name): of for name, of in Session(str(source), Options()).steering.items()
+        re.sub(r"_Z\d+([a-z_]+?)P.*", r"\1", name): of
+        for name, of in Session(str(source), Options()).kernels.steering.items()
     }
     assert found["twice"] == {0: frozenset({2}), 1: frozenset({2})}
     assert found["some"] == {0: frozenset({2})}

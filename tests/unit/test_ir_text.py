@@ -281,7 +281,7 @@ def test_no_noun_of_the_ir_is_left_out() -> None:
     source = Path(dump_text.__code__.co_filename).read_text("utf-8")
     unseen = {
         Site: set(),
-        Region: {"not_followed", "general", "steering"},  # summaries have the first two; what decides is of kernels
+        Region: {"not_followed", "general", "kernels"},  # summaries have the first two; what decides is of kernels
         SyncPlan: set(),
         Schedule: set(),
         Wait: set(),

@@ -52,8 +52,8 @@ from kesco.analysis.scratch import Found, scratch_of, with_own
 from kesco.ir import program as ir
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Region
+from kesco.ir.kernels import Kernels
 from kesco.ir.scratch import OWN
-from kesco.ir.turns import Steering
 from kesco.ir.types import Shape
 from kesco.llvm.canonical import canonical
 from kesco.llvm.module import Module
@@ -78,12 +78,12 @@ def host_regions(
     sizes: tuple[int, int] = (0, 0),
     rolling: bool = False,
     turning: Collection[int] = (),
-    steering: Callable[[], Steering] = dict,
+    kernels: Callable[[], Kernels] = Kernels,
 ) -> tuple[Region, ...]:
     """The regions of all functions of the text that launch; `sizes` are the streams and events of kesco's prologue.
 
     With `rolling`, loops whose trips are alike are followed as loops, and in any case these `turning` ones.
-    `steering` says when asked what decides which bytes kernels touch. `InputError` (K110) if LLVM cannot read the IR.
+    `kernels` says when asked what decides which bytes they touch. `InputError` (K110) if LLVM cannot read the IR.
     """
     module = Module(canonical(ir_text, "host", sroa=True))
     texts = Texts(program, module)
@@ -95,18 +95,18 @@ def host_regions(
     walk = first = _walked(texts, counting, opened, effects, streams, looks, sizes)
     if not walk.refused and counting.settle(turning):
         walk = _walked(texts, counting, opened, effects, streams, looks, sizes)
-    found = _read(walk, why, steering)
+    found = _read(walk, why, kernels)
 
     def again(loops: Collection[int]) -> tuple[Region, ...]:
         if all(known is None or number in loops for number, known in counting.trips.items()):
-            return _read(first, why, steering)  # nothing was counted then
+            return _read(first, why, kernels)  # nothing was counted then
         other = replace(counting, trips=counting.trips | dict.fromkeys(loops))
-        return _read(_walked(texts, other, opened, effects, streams, looks, sizes), why, steering)
+        return _read(_walked(texts, other, opened, effects, streams, looks, sizes), why, kernels)
 
     return rolled(found, again) if rolling and not walk.refused else found
 
 
-def _read(walk: _Walk, why: str, steering: Callable[[], Steering]) -> tuple[Region, ...]:
+def _read(walk: _Walk, why: str, kernels: Callable[[], Kernels]) -> tuple[Region, ...]:
     """The regions of what was walked."""
     paths, program = walk.paths, walk.texts.program
     if not paths.streams:  # what is promised to whoever watches the serial program says
@@ -116,11 +116,11 @@ def _read(walk: _Walk, why: str, steering: Callable[[], Steering]) -> tuple[Regi
     why = why or walk.refused or paths.file_wide
     if paths.streams:
         follow = {f.key for f in functions} if OWN.encode() in program.text else set()
-        scratch = scratch_of(program, paths.activations, steering, follow, streams=True)
+        scratch = scratch_of(program, paths.activations, kernels, follow, streams=True)
         regions = [with_own(walk.region(function, why), scratch) for function in functions]
     else:
         reasons = not_followed(program, paths.activations, why)
-        scratch = scratch_of(program, paths.activations, steering, {f.key for f in functions if not reasons[f.key]})
+        scratch = scratch_of(program, paths.activations, kernels, {f.key for f in functions if not reasons[f.key]})
         regions = [walk.with_calls(function, why, reasons, scratch) for function in functions]
     return tuple(walk.with_linked(f, r) if f.name == _MAIN else r for f, r in zip(functions, regions, strict=True))
 
