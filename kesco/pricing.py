@@ -161,7 +161,7 @@ def _count(expression: ir.Expr) -> int:
     if isinstance(expression, ir.Cast):
         return _count(expression.operand)
     if isinstance(expression, ir.Call) and expression.constructs and expression.name == "dim3::dim3":
-        return math.prod(1 if one == ir.Literal("default") else _count(one) for one in expression.arguments)
+        return math.prod(1 if one == ir.DEFAULT else _count(one) for one in expression.arguments)
     number = expression.variable.constant if isinstance(expression, ir.Name) else None
     if isinstance(expression, ir.Constant):
         number = expression.value

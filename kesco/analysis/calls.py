@@ -152,7 +152,7 @@ class Calls(Launches):
             return given[0]
         if not call.name.endswith("dim3") or len(given) > 3 or any(one.fields or one.places for one in given):
             return NOTHING
-        ones = [number(1) if a == ir.Literal("default") else v for a, v in zip(call.arguments, given, strict=True)]
+        ones = [number(1) if a == ir.DEFAULT else v for a, v in zip(call.arguments, given, strict=True)]
         return Value(fields=tuple(((axis,), one) for axis, one in zip("xyz", ones, strict=False)))
 
     def _is_library(self, call: ir.Call) -> bool:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kesco.analysis.harmless import Harmless
 from kesco.analysis.region import Walked
 from kesco.analysis.scratch_text import WORK, Text
 from kesco.ir import program as ir
@@ -53,7 +54,8 @@ def scratch_of(
     vague = (b for d in drafts if d.role is not Role.HOST for b, _, _ in d.accesses)
     if not follow or any(d.foreign for d in drafts) or any(b.kind is BufferKind.UNKNOWN for b in vague):
         return Found()
-    bodies = {f.key: Text(program, f, streams) for f in program.functions if f.here and f.key in follow}
+    harmless = Harmless(program)
+    bodies = {f.key: Text(program, f, harmless, streams) for f in program.functions if f.here and f.key in follow}
     search = _Search(bodies, activations, kernels, streams)
     search.touch()
     return search.found() if search.places else Found()
@@ -141,7 +143,9 @@ class _Search:
         wrong: set[str] = set()
         for key in {place[0] for place in self.places}:
             for activation in (a for a in self.activations[key].values() if not a.generic):
-                for buffer, touches in self._touches(key, activation).items():
+                found, several = self._touches(key, activation)
+                wrong |= several
+                for buffer, touches in found.items():
                     first = self._first(key, buffer, touches)
                     if first is None or firsts.setdefault(buffer, first) != first:
                         wrong.add(buffer)
@@ -153,9 +157,11 @@ class _Search:
                 wrong |= keys
         return firsts, wrong
 
-    def _touches(self, key: str, activation: Walked) -> dict[str, list[_Touch]]:
+    def _touches(self, key: str, activation: Walked) -> tuple[dict[str, list[_Touch]], set[str]]:
+        """What touches each allocation, and those of which a pointer may mean another one, too."""
         body = self.bodies[key]
         found: defaultdict[str, list[_Touch]] = defaultdict(list)
+        meant: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
         for draft in activation.builder.drafts:
             for (buffer, why, part), mode in draft.accesses.items():
                 argument = body.argument(draft, why, mode) if draft.kind in WORK else None
@@ -163,7 +169,8 @@ class _Search:
                     length = constant(buffer.bytes) if buffer.bytes is not None else buffer.length
                     whole = part is not None and length is not None and _is_all(part, length)
                     found[buffer.key].append(_Touch(draft.operation, argument, mode, draft.kind, whole))
-        return found
+                    meant[draft.number, argument].add(buffer.key)
+        return found, {key for keys in meant.values() if len(keys) > 1 for key in keys}
 
     def _first(self, key: str, buffer: str, touches: list[_Touch]) -> _Place | None:
         """Where a call of the function first writes to an allocation, if it does as it must."""

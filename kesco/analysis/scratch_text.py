@@ -6,12 +6,12 @@ search for scratch because all of this is about the language.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from kesco.analysis.harmless import Harmless
 from kesco.analysis.region import Draft
-from kesco.analysis.scratch_words import Word, is_dim3, is_ours, is_own, object_of, pointer_in, same, word_of, words
+from kesco.analysis.scratch_words import LESSER, Word, as_given, is_dim3, is_ours, object_of, pointer_in, same, word_of
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, through_parameter
 from kesco.ir.flow import SiteKind
@@ -22,7 +22,6 @@ from kesco.ir.turns import Steering
 WORK = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET)
 _COPIES = ("cudaMemcpy", "cudaMemcpyAsync", "kesco_copy_here")
 _FILLS = ("cudaMemset", "cudaMemsetAsync")
-_LESSER = ("std::min", "std::max", "min", "max")
 
 
 @dataclass
@@ -31,6 +30,7 @@ class Text:
 
     program: ir.Program
     function: ir.Function
+    harmless: Harmless
     streams: bool
 
     @cached_property
@@ -67,58 +67,15 @@ class Text:
             elif isinstance(node, ir.Call):
                 pairs = zip(node.arguments, node.references, strict=False)
                 changed = [one for one, changes in pairs if changes]
-                if node.receiver is not None and self._returned(node) is None:
+                if node.receiver is not None and self.harmless.returned(node) is None:
                     changed.append(node.receiver)
             found.update(f".{n.member}" for one in changed for n in ir.walk(one) if isinstance(n, ir.Select))
         return frozenset(found)
 
     @cached_property
     def _is_quiet(self) -> bool:
-        """Whether it calls nothing that might change a member or variable of the file."""
-        return all(self._changes_nothing(n) for n in ir.walk(self.function.body) if isinstance(n, (ir.Call, ir.New)))
-
-    def _changes_nothing(self, node: ir.Call | ir.New, depth: int = 0) -> bool:
-        """Whether a call changes no member and no variable of the file, but in ways that `_changed` has."""
-        if isinstance(node, ir.New):
-            return False
-        own = word_of(node).startswith("kesco_") or word_of(node) == "KescoOn"
-        library = node.standard and not (node.runs or node.destroys)
-        if own or library or self._returned(node) is not None:
-            return True
-        function = self._functions.get(node.key)
-        return function is not None and not function.virtual and depth < 4 and self._only_looks(function.body, depth)
-
-    def _only_looks(self, body: ir.Stmt, depth: int) -> bool:
-        """Whether a function, such as one that checks for errors, assigns to nothing but its own variables."""
-        for node in ir.walk(body):
-            targets: list[ir.Expr] = []
-            if isinstance(node, (ir.New, ir.Obstacle, ir.Unknown)):
-                return False
-            if isinstance(node, ir.Assign):
-                targets = [node.target]
-            elif isinstance(node, ir.Call):
-                if not self._changes_nothing(node, depth + 1):
-                    return False
-                pairs = zip(node.arguments, node.references, strict=False)
-                targets = [one for one, changes in pairs if changes]
-                targets += [node.receiver] if node.receiver is not None and self._returned(node) is None else []
-            if not all(map(is_own, targets)):
-                return False
-        return True
-
-    @cached_property
-    def _functions(self) -> dict[str, ir.Function]:
-        return {f.key: f for f in self.program.functions}
-
-    def _returned(self, call: ir.Call) -> ir.Expr | None:
-        """What a function of the user's returns that does nothing else."""
-        if call.standard:
-            return None
-        function = self._functions.get(call.key)
-        body = function.body if function is not None and not function.virtual else None
-        statements = tuple(ir.flat(body)) if isinstance(body, ir.Block) else ()
-        one = statements[0] if len(statements) == 1 else None
-        return one.value if isinstance(one, ir.Leave) and one.how == "return" else None
+        """Whether nothing in it changes a member or a variable of the file, but as `_changed` has it."""
+        return self.harmless.keeps_all(self.function.body, members=True)
 
     # ---- pointers
 
@@ -164,7 +121,7 @@ class Text:
                 outer = base is None or self._is_base(base)
                 return outer and f".{member}" not in self._changed and self._is_quiet and not one.type.volatile
             case ir.Call(receiver=receiver, arguments=()):
-                inner, base = self._returned(one), object_of(receiver)
+                inner, base = self.harmless.returned(one), object_of(receiver)
                 given = ir.bare(inner) if inner is not None else None
                 return (base is None or self._is_base(base)) and isinstance(given, ir.Select) and self._is_kept(given)
         return False
@@ -254,9 +211,7 @@ class Text:
         inner = ir.bare(one.arguments[0]) if isinstance(one, ir.Call) and is_ours(one) else one
         if isinstance(inner, ir.Call) and inner.receiver is None and inner.arguments:
             words = [word_in(part, self._kept) for part in inner.arguments]
-            returned = self._returned(inner)
-            pure = returned is not None and self._is_arithmetic(returned, 0)
-            return f"{inner.key}({','.join(words)})" if pure and all(words) else ""
+            return f"{inner.key}({','.join(words)})" if self.harmless.is_number(inner) and all(words) else ""
         return "/".join(same(inner)) if self._is_kept(inner) else ""
 
     def _values(self, operation: int, argument: int, steering: Steering | None = None) -> list[ir.Expr] | None:
@@ -265,8 +220,10 @@ class Text:
         if isinstance(node, ir.Call):
             deciding = [node.arguments[argument], node.arguments[2]]
         else:
-            known = self._known.get((operation, argument), frozenset())
-            deciding = [node.arguments[n] for n in sorted({argument, *known}) if n < len(node.arguments)]
+            known = sorted({argument, *self._known.get((operation, argument), ())})
+            if known[-1] >= len(node.arguments):
+                return None  # a default argument
+            deciding = [node.arguments[n] for n in known]
             deciding += node.configuration[:3]
         pointer = pointer_in(node.arguments[argument])
         found: list[ir.Expr] = []
@@ -280,12 +237,14 @@ class Text:
             unique.setdefault(same(one), one)
         return list(unique.values())
 
-    def _in(self, one: ir.Expr, pointer: ir.Expr | None, depth: int = 0) -> list[ir.Expr] | None:
+    def _in(self, one: ir.Expr, pointer: ir.Expr | None) -> list[ir.Expr] | None:
         """The variables in an expression of integers; None where it is not one."""
         if one is pointer:
             return []
         parts: list[ir.Expr | ir.Stmt]
         match one:
+            case ir.DEFAULT:
+                return None
             case ir.Constant() | ir.Literal():
                 return []
             case ir.Name(variable=variable):
@@ -296,43 +255,26 @@ class Text:
                 return [one] if good else None
             case ir.Select(type=kind):
                 whole = kind.shape is ir.Shape.INTEGER and not kind.volatile and "__int128" not in kind.spelling
-                return [one] if whole and self._is_plain(one) else None
+                return [one] if whole and _is_chain(one) and self._is_plain(one) else None
             case ir.Cast() | ir.Binary() | ir.Unary() | ir.Branch():
                 parts = ir.children(one)
             case ir.Call(constructs=True) if word_of(one) == "dim3":
-                parts = [*one.arguments]
-            case ir.Call() if one.name in _LESSER:
+                parts = [part for part in one.arguments if part != ir.DEFAULT]
+            case ir.Call(standard=True) if one.name in LESSER:
                 parts = [*one.arguments]
             case ir.Call(receiver=None):
-                inner = self._returned(one)
-                if inner is None or depth > 3 or not self._is_arithmetic(inner, depth):
+                if not self.harmless.is_number(one):
                     return None
                 parts = [*one.arguments]
             case _:
                 return None
         found: list[ir.Expr] = []
         for part in parts:
-            more = self._in(part, pointer, depth) if isinstance(part, ir.Expr) else None
+            more = self._in(part, pointer) if isinstance(part, ir.Expr) else None
             if more is None:
                 return None
             found += more
         return found
-
-    def _is_arithmetic(self, one: ir.Expr, depth: int) -> bool:
-        """Whether what a function returns is made of its parameters alone."""
-        for node in ir.walk(one):
-            if isinstance(node, ir.Name):
-                own = node.variable.scope is ir.Scope.PARAMETER and node.variable.type.shape is ir.Shape.INTEGER
-                if not own and node.variable.constant is None:
-                    return False
-            elif isinstance(node, ir.Call):
-                if node.name not in _LESSER and not (
-                    depth < 3 and (inner := self._returned(node)) and self._is_arithmetic(inner, depth + 1)
-                ):
-                    return False
-            elif not isinstance(node, (ir.Constant, ir.Literal, ir.Cast, ir.Binary, ir.Unary, ir.Branch)):
-                return False
-        return True
 
     # ---- the text
 
@@ -342,12 +284,8 @@ class Text:
         leaf = self._pointer(node.arguments[argument])
         assert isinstance(leaf, (ir.Name, ir.Select, ir.Call)) and leaf.span is not None
         values = self._values(operation, argument) if first else None
-        texts = tuple(text for one in values for text in self._texts(one)) if values is not None else None
+        texts = tuple(map(self._text, values)) if values is not None else None
         return Scratch(operation, leaf.span.start, leaf.span.end, texts, buffers)
-
-    def _texts(self, one: ir.Expr) -> Iterator[str]:
-        text = self._text(one)
-        yield from (f"{text}.{axis}" for axis in "xyz") if is_dim3(one) else (text,)
 
     def is_told(self, operation: int, argument: int, *, first: bool) -> bool:
         """Whether a text that sets streams says of a pointer that each has its own memory, by what must decide."""
@@ -357,5 +295,17 @@ class Text:
         if not isinstance(leaf, ir.Call) or word_of(leaf) != (OWN if first else OWNED):
             return False
         values = self._values(operation, argument) if first else []
-        wanted = [word for one in values or () for word in words(one)]
-        return values is not None and [same(ir.bare(one)) for one in leaf.arguments[1:]] == wanted
+        wanted = [same(one) for one in values or ()]
+        return values is not None and [same(as_given(one)) for one in leaf.arguments[1:]] == wanted
+
+
+def _is_chain(one: ir.Expr | None) -> bool:
+    """Whether it is a member of a variable, or of ``this``, by names alone."""
+    inner = ir.bare(one) if one is not None else None
+    if isinstance(inner, ir.Dereference):
+        inner = ir.bare(inner.pointer)
+    return (
+        inner is None
+        or inner == ir.Literal("this")
+        or (isinstance(inner, ir.Name) or (isinstance(inner, ir.Select) and _is_chain(inner.base)))
+    )

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kesco.ir import program as ir
 from kesco.ir.scratch import OWN, OWNED
 
+LESSER = ("std::min", "std::max", "min", "max")
 Word = tuple[str, ...]
 """What two expressions have in common that mean the same."""
-
-
-def is_own(target: ir.Expr) -> bool:
-    """Whether it is a plain variable of a function's own, or one of the library's, such as ``std::cerr``."""
-    one = ir.bare(target)
-    if not isinstance(one, ir.Name) or one.variable.type.shape is ir.Shape.REFERENCE:
-        return isinstance(one, ir.Call) and one.standard
-    local = one.variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
-    return local or one.variable.qualified.startswith("std::")
-
-
-def words(one: ir.Expr) -> Iterator[Word]:
-    """The words of what is compared for a variable: of a ``dim3``, each of its three numbers."""
-    yield from ((*same(one), axis) for axis in "xyz") if is_dim3(one) else (same(one),)
 
 
 def word_of(call: ir.Call) -> str:
@@ -38,6 +23,17 @@ def is_ours(call: ir.Call) -> bool:
 def is_dim3(one: ir.Expr) -> bool:
     """Whether it is a variable of this type."""
     return isinstance(one, ir.Name) and one.variable.type.spelling.removeprefix("const ") == "dim3"
+
+
+def as_given(one: ir.Expr) -> ir.Expr:
+    """An argument without what changes nothing of its value: casts to its own type, and the copy of a ``dim3``."""
+    if isinstance(one, ir.Call) and one.constructs and word_of(one) == "dim3" and len(one.arguments) == 1:
+        return as_given(one.arguments[0])
+    while isinstance(one, ir.Cast) and one.source is not None:
+        if one.type.spelling.removeprefix("const ") != one.source.spelling.removeprefix("const "):
+            return one
+        one = one.operand
+    return one
 
 
 def pointer_in(one: ir.Expr) -> ir.Expr | None:

@@ -265,7 +265,7 @@ class Walk:
             return False
         operation, configuration = self.program.operations[number], launch.configuration
         plain = b"<<<" in self._text(launch.span) and operation.macro is None
-        default = len(configuration) < 4 or ir.bare(configuration[3]) in (ir.Constant(0), ir.Literal("default"))
+        default = len(configuration) < 4 or ir.bare(configuration[3]) in (ir.Constant(0), ir.DEFAULT)
         default = default or is_own_stream(configuration[3])
         return plain and default and operation.stream_text is not None and not operation.stuck
 
@@ -278,7 +278,7 @@ class Walk:
             return False
         if call.name == "cudaMemsetAsync":
             stream = ir.bare(call.arguments[3]) if len(call.arguments) > 3 else ir.Constant(0)
-            return stream in (ir.Constant(0), ir.Literal("default")) or is_own_stream(stream)
+            return stream in (ir.Constant(0), ir.DEFAULT) or is_own_stream(stream)
         kind = ir.bare(call.arguments[3]) if call.name == "cudaMemcpy" and len(call.arguments) == 4 else None
         return call.name == "cudaMemset" or kind == ir.Constant(_WITHIN)
 

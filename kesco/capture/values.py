@@ -104,7 +104,7 @@ class Reader:
         if isinstance(expression, ir.Cast):
             self._effect(expression.operand)
         elif isinstance(expression, ir.Launch) and expression.operation in self.movable:
-            if not expression.kernel.candidates or ir.Literal("default") in expression.arguments:
+            if not expression.kernel.candidates or ir.DEFAULT in expression.arguments:
                 raise NotCaptured("a kernel, or an argument of one, that is not written here")
             for one in (*expression.configuration, *expression.arguments):
                 self.value(one)

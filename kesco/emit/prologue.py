@@ -24,7 +24,7 @@ END = "// ---- kesco: end"
 _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|pace|paced|context|prefetch|replay\w*|graph_of|fills?|memset|copy\w*|reach|settle"
     r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside|current"
-    r"|turns?|lane|turned|others|extent|place|take|give|pin|trip\d*|blas|main|own|owned|place_of)"
+    r"|turns?|lane|turned|others|extent|place|take|give|pin|trip\d*|blas|main|own|owned|place_of|add)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|Kesco(?:Leave|On)\b)")
 _TYPES = (

@@ -183,7 +183,7 @@ class Expressions(Declarations):
     def _transparent(self, cursor: Cursor) -> ir.Expr:
         inner = self.children(cursor)
         if not inner:
-            return ir.Literal("default")
+            return ir.DEFAULT
         if len(inner) > 1:
             return self._unknown(cursor)
         value = self.lower(inner[0])

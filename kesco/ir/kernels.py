@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kesco.ir.tree import (
+    DEFAULT,
     Binary,
     Branch,
     Call,
@@ -79,7 +80,7 @@ def word_in(one: Expr, kept: Callable[[Expr], str]) -> str:
         case Constant(value=value):
             return str(value)
         case Literal(text=text):
-            return f"'{text}'" if text else ""
+            return f"'{text}'" if text and one != DEFAULT else ""
         case Name(variable=variable) if variable.constant is not None:
             return str(variable.constant)
         case Name() | Select():
@@ -98,7 +99,7 @@ def word_in(one: Expr, kept: Callable[[Expr], str]) -> str:
             words = [word_in(part, kept) for part in (condition, then, other)]
             return "({}?{}:{})".format(*words) if all(words) else ""
         case Call(constructs=True, name=name, arguments=arguments) if name.rpartition("::")[2] == "dim3":
-            words = [word_in(part, kept) for part in arguments]
+            words = ["1" if part == DEFAULT else word_in(part, kept) for part in arguments]
             single = len(words) == 1 and words[0].startswith("dim3(")
             return (words[0] if single else f"dim3({','.join(words)})") if all(words) else ""
         case Call():

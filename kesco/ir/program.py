@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from kesco.ir.task import Task as Task
 from kesco.ir.tree import CLOSURE as CLOSURE
+from kesco.ir.tree import DEFAULT as DEFAULT
 from kesco.ir.tree import DESTROYED as DESTROYED
 from kesco.ir.tree import RANGE_ELEMENT as RANGE_ELEMENT
 from kesco.ir.tree import AddressOf as AddressOf

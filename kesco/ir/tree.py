@@ -161,6 +161,10 @@ class Literal(Expr):
     text: str = ""
 
 
+DEFAULT = Literal("default")
+"""An argument that is not written; what it is may be another value each time."""
+
+
 @dataclass(frozen=True, slots=True)
 class New(Expr):
     """``new T`` or ``new T[n]``, a fresh host object; `inner` are the arguments.

@@ -101,7 +101,9 @@ def deciding_in(steering: Steering, use: Use, access: Access, body: _Changing) -
             decides = steering.get(kernel, {}).get(at)
             if decides is None:
                 return None
-            deciding += [node.arguments[n] for n in decides if n < len(node.arguments)]
+            if any(n >= len(node.arguments) or node.arguments[n] == ir.DEFAULT for n in decides):
+                return None  # a default argument may be another one each time
+            deciding += [node.arguments[n] for n in decides]
         deciding += node.configuration[:3]
     same = _Same(body.changing(), body.values(), set())
     alike = [same.expression(one, pointer=one is argument) for one in deciding]

@@ -15,12 +15,12 @@ from kesco.ir.scratch import OWN, OWNED
 from kesco.source import Span
 from kesco.verify.sources import word_of
 
-_CALLED = re.compile(rf"(?<!Kesco\* )(?<!Pointer\* )\b(?:{OWN}|{OWNED})\s*\(".encode())
+_NAMED = re.compile(rf"(?<!Kesco\* )(?<!Pointer\* )\b(?:{OWN}|{OWNED})\b(\()?".encode())
 
 
 def scratch_problems(program: ir.Program, regions: Iterable[Region]) -> Iterator[tuple[Span, str]]:
     """What speaks against the pointers of a file that mean what each stream has for itself."""
-    stated = len(_CALLED.findall(program.text))
+    stated = _NAMED.findall(program.text)
     if not stated:
         return
     known = {(one.start, one.end) for region in regions for one in region.scratch}
@@ -28,7 +28,7 @@ def scratch_problems(program: ir.Program, regions: Iterable[Region]) -> Iterator
     calls = [n for n in nodes if isinstance(n, ir.Call) and word_of(n) in (OWN, OWNED)]
     wrong = [n for n in calls if not n.arguments or _place(n.arguments[0]) not in known]
     yield from ((n.span, "it is not known that each call fills this memory first, and nothing else") for n in wrong)
-    if not wrong and stated != len({n.span.start for n in calls}):
+    if not wrong and (not all(stated) or len(stated) != len({n.span.start for n in calls})):
         yield Span(program.path, 0, 1, 1, 1), "a stream has memory of its own where it cannot be followed"
 
 

@@ -278,7 +278,9 @@ class Beside:
             if known is None:
                 return False
             deciding |= known
-        given = [node.arguments[n] for n in deciding if 0 <= n < len(node.arguments)]
+        if not all(0 <= n < len(node.arguments) and node.arguments[n] != ir.DEFAULT for n in deciding):
+            return False  # a default argument may be another one each time
+        given = [node.arguments[n] for n in deciding]
         pointers = sum(any(_is_pointer(n) for n in ir.walk(one)) for one in given)
         return (
             bool(node.kernel.candidates)

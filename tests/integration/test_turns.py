@@ -40,6 +40,11 @@ __global__ void bump(float* a, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) a[i] += 1;
 }
+static int width = 64;
+__global__ void usual(const float* a, float* b, int n = width) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) b[i] = a[i] * 2;
+}
 __global__ void keep(float** table, float* a) { table[0] = a; }
 __global__ void kept(float** table, float* b) { b[0] = table[0][0]; }
 """
@@ -149,6 +154,8 @@ BEHIND = {
     "where_it_is_large": FOR + UP + "    some<<<2, 32>>>(in, tmp, n);\n    more<<<2, 32>>>(tmp, out, n);\n"
     + DOWN + "  }\n",
     "adds_up": FOR + UP + "    twice<<<2, 32>>>(in, tmp, n);\n    bump<<<2, 32>>>(out, n);\n" + DOWN + "  }\n",
+    "by_default": FOR + UP + "    usual<<<2, 32>>>(in, tmp);\n    more<<<2, 32>>>(tmp, out, n);\n    width = 64 - b;\n"
+    + DOWN + "  }\n",
     "changed_beyond": FOR + UP + "    twice<<<1, 32>>>(in, tmp, n / 2);\n    bump<<<2, 32>>>(tmp, n);\n"
     "    more<<<2, 32>>>(tmp, out, n);\n" + DOWN + "  }\n",
     "changed_by_other_threads": FOR + UP + WORK.replace("    more", "    bump<<<1, 64>>>(tmp, n);\n    more")
