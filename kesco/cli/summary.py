@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 def summary(result: Compilation, target: Path | None) -> str:
     """What was done with each function, in a line."""
     from kesco.ir.flow import Role
+    from kesco.ir.scratch import of_each_stream
 
     done = [f for f in result.functions if f.rewritten]
     where = str(target) if target is not None else "standard output"
@@ -36,6 +37,8 @@ def summary(result: Compilation, target: Path | None) -> str:
         often = loops.pop(one.region.function, 0)
         graphs += f", launches of {_count(often, 'loop')} in batches" if often else ""
         graphs += f", {_used_later(many)}" if (many := later.pop(one.region.function, 0)) else ""
+        shared = of_each_stream(one.region, one.schedule.as_dict(), one.turns)
+        graphs += f", {_count(len(shared), 'scratch buffer')} for each stream" if shared else ""
         saved = f", {_count(one.joins_saved, 'join')} fewer" if one.joins_saved > 0 else ""
         text = f"{operations}{copies} on {streams}, {waits} ({removed} not needed){saved}{host}{graphs}, proven"
         names = " with ".join(filter(None, (f"'{one.region.function}'", _listed(one.region.members))))

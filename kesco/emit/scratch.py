@@ -10,23 +10,16 @@ from collections.abc import Sequence
 
 from kesco.emit.edits import Edit
 from kesco.emit.places import Rewrite
-from kesco.ir.scratch import EACH, OWN, OWNED, Scratch, allocation
+from kesco.ir.scratch import OWN, OWNED, Scratch, of_each_stream
 
 
 def scratch_in(rewrites: Sequence[Rewrite]) -> tuple[Scratch, ...]:
     """The pointers to what calls on several streams have as scratch, or calls in turns that overlap."""
-    given = (one for r in rewrites if (keys := _shared(r)) for one in r.region.scratch if keys & one.buffers)
-    return tuple(dict.fromkeys(given))
-
-
-def _shared(rewrite: Rewrite) -> frozenset[str]:
-    found: dict[str, set[int]] = {}
-    stream_of = rewrite.schedule.as_dict()
-    for site in (s for s in rewrite.region.sites if s.number in stream_of):
-        again = any(one.whole.start <= site.span.start < one.whole.end for one in rewrite.turns)
-        for key in {allocation(a.buffer.key) for a in site.accesses if a.why == EACH}:
-            found.setdefault(key, set()).update({stream_of[site.number], *((-1,) if again else ())})
-    return frozenset(key for key, streams in found.items() if len(streams) > 1)
+    found: dict[Scratch, None] = {}
+    for one in rewrites:
+        keys = of_each_stream(one.region, one.schedule.as_dict(), one.turns)
+        found |= dict.fromkeys(each for each in one.region.scratch if keys & each.buffers)
+    return tuple(found)
 
 
 def scratch_edits(given: Sequence[Scratch]) -> list[Edit]:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kesco.ir.flow import Region
+    from kesco.ir.turns import Turns
 
 OWN, OWNED = "kesco_own", "kesco_owned"
 """What the prologue calls it: where a call first writes to it, and where that is used."""
@@ -28,3 +34,16 @@ class Scratch:
 def allocation(key: str) -> str:
     """The key of an allocation, whichever call of a function it was seen in."""
     return key.partition("@")[0]
+
+
+def of_each_stream(region: Region, stream_of: Mapping[int, int], turns: Sequence[Turns]) -> frozenset[str]:
+    """The allocations that calls on several streams have as scratch, or calls in turns that overlap.
+
+    `stream_of` are the streams of sites, by their numbers.
+    """
+    found: dict[str, set[int]] = {}
+    for site in (s for s in region.sites if s.number in stream_of):
+        again = any(one.whole.start <= site.span.start < one.whole.end for one in turns)
+        for key in {allocation(a.buffer.key) for a in site.accesses if a.why == EACH}:
+            found.setdefault(key, set()).update({stream_of[site.number], *((-1,) if again else ())})
+    return frozenset(key for key, streams in found.items() if len(streams) > 1)
