@@ -33,6 +33,7 @@ from kesco.frontend.headers import is_shared
 from kesco.frontend.invocations import kernel_symbol
 from kesco.frontend.pragmas import Pragmas, span_at
 from kesco.frontend.replaceable import by_pragma, replaceable
+from kesco.frontend.settled import settled
 from kesco.frontend.standard import is_standard_path
 from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
@@ -127,6 +128,7 @@ def parse(
         )
         for f in functions
     )  # fmt: skip
+    done = settled(done, (*filter(None, (initial for _, initial in variables)), *statements.inside))
     constructs = (*statements.seen, *_file_wide(source, texts, arguments))
     # what the output inserts uses names with small letters, and such macros would change it
     constructs += tuple((f"macro {n}", at) for n, at in defined.items() if any(c.islower() for c in n))

@@ -115,3 +115,52 @@ def test_a_check_may_make_its_call_again_before_it_ends_the_process(
     path.write_text(TWICE.replace("ENDS", ends) + OBJECTS.replace(WORK, COPIES), "utf-8")
     outcome = compile_and_keep(path)
     assert [one.region.function for one in outcome.rewritten] == (["main"] if concurrent else [])
+
+
+ASKS = """#include <cstdio>
+#include <cstdlib>
+#define CHECK(value) { check((value), __FILE__, __LINE__); }
+inline void check(cudaError_t code, const char* file, int line, bool ends = true) {
+  if (code != cudaSuccess) {
+    fprintf(stderr, "%s %s %d\\n", cudaGetErrorString(code), file, line);
+    if (ends) exit(code);
+  }
+}
+__global__ void square(float* y, const float* x, long n) {
+  for (long i = threadIdx.x; i < n; i += 32) y[i] = x[i] * x[i];
+}
+int main(int argc, char** argv) {
+  int size = 4096 * argc, turns = argc + 5;
+  float *in = (float*)malloc(turns * size), *out = (float*)malloc(turns * size), *x, *y;
+  CHECK(cudaMalloc(&x, size));
+  CHECK(cudaMalloc(&y, size));
+  for (int i = 0; i < turns; ++i) {
+    CHECK(cudaMemcpy(x, in + i * 1024 * argc, size, cudaMemcpyHostToDevice));
+    square<<<1, 32>>>(y, x, 1024 * argc);
+    CHECK(cudaGetLastError());
+    CHECK(cudaMemcpy(out + i * 1024 * argc, y, size, cudaMemcpyDeviceToHost));
+  }
+  printf("%f\\n", out[7]);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "turns"),
+    [
+        ("", "", True),
+        ("bool ends = true", "int ends = 1", True),
+        ("if (ends) exit(code);", "if (!ends) return; exit(code);", False),  # a way out all the same
+        ("bool ends = true", "bool ends = false", False),
+        ("CHECK(cudaMalloc(&y", "check(cudaMalloc(&y, 0), __FILE__, __LINE__, false);\n  CHECK(cudaMalloc(&y", False),
+        ("if (code !=", "ends = code > 9;\n  if (code !=", False),
+    ],
+)
+def test_a_check_that_is_told_each_time_to_end_the_process_does(
+    tmp_path: Path, old: str, new: str, turns: bool
+) -> None:
+    assert old in ASKS
+    path = tmp_path / "app.cu"
+    path.write_text(ASKS.replace(old, new, 1) if old else ASKS, "utf-8")
+    text = compile_and_keep(path).result.text
+    assert (b"kesco_turn(" in text) is turns
