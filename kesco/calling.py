@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from kesco.ir.compilation import FunctionResult
-from kesco.ir.flow import Region, Role, Site, SiteKind, is_barrier
+from kesco.ir.flow import Held, Region, Role, Site, SiteKind, is_barrier
 from kesco.ir.summary import Summary
 from kesco.model.forecast import Price, Prices
 from kesco.rings import is_in
@@ -53,7 +53,7 @@ def with_calls(
         if not moving:
             continue
         result = plan(candidate)
-        if result.rewritten and (_overlap(result) or _saves_joins(result, results[key])):
+        if result.rewritten and (_overlap(result, by_key) or _saves_joins(result, results[key])):
             results[key] = result
             own.add(key)
             calls = (k for s in result.region.sites if is_moving(s.role, s.kind) for k in s.calls)
@@ -199,14 +199,45 @@ def overlaps_itself(result: FunctionResult) -> bool:
     return any(overlaps(result.dfg, one) for one in schedules)
 
 
-def _overlap(result: FunctionResult) -> bool:
-    """Whether a call runs beside something: another call, perhaps its own in another turn."""
-    from kesco.scheduling.levels import overlaps
+def _ends_done(key: Key, by_key: Mapping[Key, Region], around: frozenset[Key] = frozenset()) -> bool:
+    """Whether all that a function gives the device is done when it comes back: on each path a result is copied last."""
+    region = by_key.get(key)
+    if region is None or key in around:
+        return False
+    waits = {
+        s.number
+        for s in region.sites
+        if (s.kind is SiteKind.COPY and s.held is Held.ALL and s.acts)
+        or (s.calls and all(_ends_done(one, by_key, around | {key}) for one in s.calls))
+    }
+    work = [s.number for s in region.sites if is_work(s) or s.calls]
+    todo = [after for n in work if n not in waits for after in region.successors[n]]
+    seen: set[int] = set()
+    while todo:
+        one = todo.pop()
+        if one in seen or one in waits:
+            continue
+        if region.sites[one].role is Role.EXIT and not region.sites[one].failed:
+            return False
+        seen.add(one)
+        todo += region.successors[one]
+    return bool(work)
+
+
+def _overlap(result: FunctionResult, by_key: Mapping[Key, Region]) -> bool:
+    """Whether a call runs beside something: another call, perhaps its own in another turn.
+
+    One that gives the device nothing that is not done when it comes back runs beside nothing that is issued later.
+    """
+    from kesco.scheduling.levels import issued_beside, overlaps
 
     if any(is_moving(s.role, s.kind) and is_in(s, one.span) for one in result.turns for s in result.region.sites):
         return True
     calls = [s.number for s in result.dfg.region.sites if is_moving(s.role, s.kind)]
-    return overlaps(result.dfg, result.schedule, calls)
+    if not overlaps(result.dfg, result.schedule, calls):
+        return False
+    done = {n for n in calls if all(_ends_done(one, by_key) for one in result.dfg.region.sites[n].calls)}
+    return not done or issued_beside(result.dfg, result.schedule, calls, done)
 
 
 def ordered_more(whole: FunctionResult, part: FunctionResult) -> bool:

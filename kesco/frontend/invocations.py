@@ -19,13 +19,9 @@ from kesco.frontend.expressions import Expressions, is_kernel
 from kesco.frontend.launch_macros import launch_macro
 from kesco.frontend.library_table import setter_of
 from kesco.frontend.operations import (
-    IN_HEAD,
-    call_text,
-    closing_parenthesis,
-    file_range,
-    launch_stream_text,
-    with_semicolon,
+    IN_HEAD, call_text, closing_parenthesis, file_range, launch_stream_text, with_semicolon,
 )  # fmt: skip
+from kesco.frontend.settled import with_defaults
 from kesco.ir import program as ir
 from kesco.ir.pieces import pieces
 from kesco.source import Span
@@ -80,19 +76,11 @@ class Invocations(Expressions):
         if kind_of(target) in (K.CXX_METHOD, K.CONVERSION_FUNCTION, K.DESTRUCTOR):
             receiver, arguments = self._receiver(inner, arguments, target)
         parts = [self.lower(a) for a in arguments]
-        if not self.types.is_standard(target) and ir.DEFAULT in parts:
-            parts = [self._default(target, n) if one == ir.DEFAULT else one for n, one in enumerate(parts)]
+        parts = parts if self.types.is_standard(target) else with_defaults(target, parts, self.lower)
         unseen = not self.types.is_standard(target) and target.get_definition() is None
         changed = [_changeable(p.type, unseen) for p in target.get_arguments()]
         changed += [False] * (len(parts) - len(changed))
         return self._call_of(cursor, target, key, receiver, parts, arguments, tuple(changed[: len(parts)]))
-
-    def _default(self, target: Cursor, number: int) -> ir.Expr:
-        """What a function is given that is not written there, if that is a constant."""
-        parameters = list(target.get_arguments())[number : number + 1]
-        written = [c for one in parameters for c in clang.children(one) if kind_of(c).is_expression()]
-        value = self.lower(written[0]) if len(written) == 1 else ir.DEFAULT
-        return value if isinstance(ir.bare(value), ir.Constant) else ir.DEFAULT
 
     def _of_template(self, inner: list[Cursor]) -> str:
         """The function of a system header that a template names, whichever of its overloads an instance calls."""

@@ -11,10 +11,13 @@ comes to. Whoever calls the function from another file has another text, which n
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from clang.cindex import Cursor
+
+from kesco.frontend import clang
 from kesco.ir import program as ir
 
 
@@ -26,6 +29,18 @@ def settled(functions: Sequence[ir.Function], others: Iterable[ir.Expr | ir.Stmt
             if isinstance(node, ir.Call) and node.key:
                 calls[node.key].append(node.arguments)
     return tuple(_settled(f, calls.get(f.key, [])) for f in functions)
+
+
+def with_defaults(target: Cursor, parts: list[ir.Expr], lower: Callable[[Cursor], ir.Expr]) -> list[ir.Expr]:
+    """What a function is given, with what is not written there if that is a constant."""
+    return [_default_of(target, n, lower) if one == ir.DEFAULT else one for n, one in enumerate(parts)]
+
+
+def _default_of(target: Cursor, number: int, lower: Callable[[Cursor], ir.Expr]) -> ir.Expr:
+    parameters = list(target.get_arguments())[number : number + 1]
+    written = [c for one in parameters for c in clang.children(one) if clang.kind_of(c).is_expression()]
+    value = lower(written[0]) if len(written) == 1 else ir.DEFAULT
+    return value if isinstance(ir.bare(value), ir.Constant) else ir.DEFAULT
 
 
 def _settled(function: ir.Function, calls: list[tuple[ir.Expr, ...]]) -> ir.Function:

@@ -70,6 +70,23 @@ def overlaps(dfg: Dfg, schedule: Schedule, one_of: Collection[int] = ()) -> bool
     return len({*heavy.values()}) > 1 and _meet(dfg, predecessors(dfg), level_of, heavy, one_of)
 
 
+def issued_beside(dfg: Dfg, schedule: Schedule, one_of: Collection[int], done: Collection[int]) -> bool:
+    """Whether, of two independent operations on different streams, one is issued while the other may be running.
+
+    One of the two is among `one_of`; those of `done`, and copies, have ended before anything is issued behind them.
+    """
+    sites, stream_of = dfg.region.sites, schedule.as_dict()
+    for a in sorted(stream_of.keys() - set(done)):
+        if sites[a].held in (Held.SOURCE, Held.ALL) or sites[a].kind is SiteKind.MEMSET:
+            continue
+        needs = nx.descendants(dfg.graph, a)
+        for b in sorted((reached(dfg, dfg.region.successors, a) & stream_of.keys()) - needs - {a}):
+            apart = stream_of[a] != stream_of[b] and sites[b].kind is not SiteKind.MEMSET
+            if apart and (a in one_of or b in one_of) and a not in nx.descendants(dfg.graph, b):
+                return True
+    return False
+
+
 def overlaps_as_issued(dfg: Dfg, schedule: Schedule, later: Collection[int], *, copies: bool) -> bool:
     """Whether two kernels or large copies run at once in this order of issue; with `copies`, a kernel beside a copy.
 

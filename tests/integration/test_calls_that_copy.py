@@ -45,6 +45,18 @@ TOGETHER = {
     "one that the host waits for": (
         UP + DOWN, "up(x, a); inc<<<1, 32>>>(x); down(b, x); up(y, b); inc<<<1, 32>>>(z)", set()
     ),
+    "results that each call waits for": (
+        UP + "static float first(float* d) {\n  inc<<<1, 32>>>(d);\n  float f;\n"
+        "  cudaMemcpy(&f, d, 4, cudaMemcpyDeviceToHost);\n  return f;\n}\n",
+        "float f = first(x); float g = first(y)",
+        set(),
+    ),
+    "a kernel beside a result that is waited for": (
+        UP + "static float first(float* d) {\n  inc<<<1, 32>>>(d);\n  float f;\n"
+        "  cudaMemcpy(&f, d, 4, cudaMemcpyDeviceToHost);\n  return f;\n}\n",
+        "inc<<<1, 32>>>(z); float f = first(x)",
+        {"inc#1 inc#2"},
+    ),
     # What stays:
     "it reads a clock": (
         UP + "static clock_t timed(float* d, const float* h) { up(d, h); return clock(); }\n",

@@ -429,3 +429,45 @@ def test_default_arguments_of_the_prologues_copies_are_constants(tmp_path: Path)
     path.write_text(DEFAULTS)
     with the_ir():
         assert [one.schedule.streams for one in compile_and_keep(path).rewritten] == [2]
+
+
+DECIDES = """#include <cstdio>
+#include <vector>
+__global__ void count(const float* x, int* found, int n) {
+  for (int i = threadIdx.x; i < n; i += 32) if (x[i] > 0) atomicAdd(found, 1);
+}
+__global__ void scale(float* x, int n) { for (int i = threadIdx.x; i < n; i += 32) x[i] *= 2; }
+struct Data {
+  float* at;
+  explicit Data(int n) { cudaMalloc(&at, n * 4); }
+  ~Data() { cudaFree(at); }
+};
+int main() {
+  const int n = 1 << 24;
+  std::vector<float> host(n, 1.f), other(n, 2.f);
+  std::vector<int> found(1);
+  Data x(n), y(n);
+  int* d;
+  cudaMalloc(&d, 4);
+  cudaMemcpy(x.at, host.data(), n * 4, cudaMemcpyHostToDevice);
+  cudaMemset(d, 0, 4);
+  count<<<1, 32>>>(x.at, d, n);
+  cudaMemcpy(y.at, other.data(), n * 4, cudaMemcpyHostToDevice);
+  scale<<<1, 32>>>(y.at, n);
+  cudaMemcpy(found.data(), d, 4, cudaMemcpyDeviceToHost);
+  cudaMemcpy(host.data(), x.at, n * 4, cudaMemcpyDeviceToHost);
+  if (found[0] > 0) scale<<<1, 32>>>(x.at, n);
+  if (host[7] > 0) scale<<<1, 32>>>(y.at, n);
+  cudaMemcpy(host.data(), x.at, n * 4, cudaMemcpyDeviceToHost);
+  cudaMemcpy(other.data(), y.at, n * 4, cudaMemcpyDeviceToHost);
+  printf("%f %f\\n", host[1], other[1]);
+}
+"""
+
+
+def test_what_a_moved_copy_brings_home_may_decide(tmp_path: Path) -> None:
+    """In the output, too, nobody knows what is there then: not the zeros that a vector began with."""
+    (tmp_path / "app.cu").write_text(DECIDES, "utf-8")
+    outcome = compile_and_keep(tmp_path / "app.cu", Options(copies="move"))
+    assert {d.code for d in outcome.result.diagnostics}.isdisjoint({"K221"})
+    assert outcome.result.text.count(b"kesco_fetch(") + outcome.result.text.count(b"kesco_copy(") > 3

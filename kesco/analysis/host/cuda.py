@@ -185,11 +185,8 @@ def _runtime(frame: Frame, instruction: Instruction, state: State, call: CudaCal
         _give(state, values[call.out[0]], scalar(values[call.symbol]))
     elif call.frees is not None:
         free(state, values[call.frees])
-    elif call.kind == "copy":
-        _copy(frame, state, call, values)
-    elif call.kind == "memset":
-        for index in call.writes:
-            state.fill(_but_came_in(frame, state, values[index]), None, NUMBER)
+    elif call.kind in ("copy", "memset"):
+        _moved(frame, state, call, values)
     if not (call.symbol is not None and call.kind == "query"):
         for index, value in enumerate(values) if call.out else ():
             if index not in call.out and index != call.allocates:
@@ -228,7 +225,21 @@ def _of_symbol(frame: Frame, value: Value) -> Value:
     return frozenset(found)
 
 
-def _copy(frame: Frame, state: State, call: CudaCall, values: list[Value]) -> None:
+def moved(frame: Frame, state: State, call: CudaCall, values: list[Value]) -> None:
+    """What memory holds behind a copy or memset that is no call of CUDA's own, with the values of one."""
+    around, frame.engine.in_runtime = frame.engine.in_runtime, True
+    try:
+        _moved(frame, state, call, values)
+    finally:
+        frame.engine.in_runtime = around
+
+
+def _moved(frame: Frame, state: State, call: CudaCall, values: list[Value]) -> None:
+    """Of a symbol, `values` have its memory on the device."""
+    if call.kind == "memset":
+        for index in call.writes:
+            state.fill(_but_came_in(frame, state, values[index]), None, NUMBER)
+        return
     to, source = values[call.writes[0]], values[call.reads[0]]
     size = number(values[call.size]) if call.size is not None and not call.pitched else None
     way = call.direction if call.direction is not None and call.direction < len(values) else None

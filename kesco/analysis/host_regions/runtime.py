@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kesco.analysis.host.cuda import moved
 from kesco.analysis.host.leading import of_symbol
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import cuda_entry
@@ -184,14 +185,22 @@ class Runtime:
         entry = cuda_call("cudaMemsetAsync")
         assert entry is not None
         self._transfer(state, entry, values, FILL)
+        self._moved(state, entry, values)
 
     def own_copy(self, state: State, own: str, values: list[Value]) -> None:
         """The copy that kesco's prologue defines: on a stream; its last argument: then wait for all."""
         entry = cuda_call(f"{COPIED_AS[own]}Async")
         assert entry is not None and entry.stream is not None
         self._transfer(state, replace(entry, name=COPIED_AS[own]), values, own)
+        self._moved(state, entry, values)
         if len(values) > entry.stream + 1 and number(values[entry.stream + 1]) == 1:
             self.paths.site(state, OWN[COPIED_AS[own]], own, SiteKind.SYNC, Role.DEVICE_SYNC)
+
+    def _moved(self, state: State, entry: CudaCall, values: list[Value]) -> None:
+        engine = self.paths.engine
+        if engine.frame is not None:
+            values = [of_symbol(engine, v) if i == entry.symbol else v for i, v in enumerate(values)]
+            moved(engine.frame, state, entry, values)
 
     def _way(self, entry: CudaCall, values: list[Value]) -> int | None:
         if entry.direction is None or entry.direction >= len(values):
