@@ -19,7 +19,12 @@ from kesco.frontend.expressions import Expressions, is_kernel
 from kesco.frontend.launch_macros import launch_macro
 from kesco.frontend.library_table import setter_of
 from kesco.frontend.operations import (
-    IN_HEAD, call_text, closing_parenthesis, file_range, launch_stream_text, with_semicolon,
+    IN_HEAD,
+    call_text,
+    closing_parenthesis,
+    file_range,
+    launch_stream_text,
+    with_semicolon,
 )  # fmt: skip
 from kesco.frontend.settled import with_defaults
 from kesco.ir import program as ir
@@ -53,8 +58,7 @@ class Invocations(Expressions):
         inner = self.children(cursor)
         if len(inner) >= 2 and kind_of(inner[1]) is K.CALL_EXPR and inner[1].spelling == "__cudaPushCallConfiguration":
             return self._launch(cursor, inner)
-        target = cursor.referenced
-        arguments = [c for c in cursor.get_arguments() if c is not None]
+        target, arguments = cursor.referenced, [c for c in cursor.get_arguments() if c is not None]
         if target is None or kind_of(target) not in (
             K.FUNCTION_DECL, K.CXX_METHOD, K.CONSTRUCTOR, K.DESTRUCTOR, K.CONVERSION_FUNCTION, K.FUNCTION_TEMPLATE,
         ):  # fmt: skip
@@ -78,8 +82,7 @@ class Invocations(Expressions):
         parts = [self.lower(a) for a in arguments]
         parts = parts if self.types.is_standard(target) else with_defaults(target, parts, self.lower)
         unseen = not self.types.is_standard(target) and target.get_definition() is None
-        changed = [_changeable(p.type, unseen) for p in target.get_arguments()]
-        changed += [False] * (len(parts) - len(changed))
+        changed = [*(_changeable(p.type, unseen) for p in target.get_arguments()), *([False] * len(parts))]
         return self._call_of(cursor, target, key, receiver, parts, arguments, tuple(changed[: len(parts)]))
 
     def _of_template(self, inner: list[Cursor]) -> str:
