@@ -38,7 +38,7 @@ _OWN, _COPY, _ANY = 1, 2, 4  # an address: in memory of the kernel's own, in a s
 _Place: TypeAlias = tuple[str, str]  # a function and a block of it
 _Key: TypeAlias = tuple[str, ir.Value]  # a value and the function whose it is, if it is no constant
 _K = TypeVar("_K")
-_ENDS = re.compile(r"(?<![\w%])(?:exit|trap)\b")
+_ENDS = re.compile(r"(?<![\w%])(?:exit|trap|ret)\b")
 
 
 MEMORY = ArgumentBytes(-1, 0, 0)

@@ -243,7 +243,7 @@ class Text:
             return []
         parts: list[ir.Expr | ir.Stmt]
         match one:
-            case ir.DEFAULT:
+            case ir.DEFAULT | ir.VARYING:
                 return None
             case ir.Constant() | ir.Literal():
                 return []

@@ -110,7 +110,7 @@ class Expressions(Declarations):
             return ir.Branch(*parts) if len(parts) == 3 else self._unknown(cursor)
         if kind is K.CXX_UNARY_EXPR:  # sizeof and its relatives: the operand is not evaluated
             value = clang.constant(cursor)
-            return ir.Constant(value) if value is not None else ir.Literal("varying")  # sizeof an array
+            return ir.Constant(value) if value is not None else ir.VARYING
         if kind is K.INIT_LIST_EXPR:
             return self._list(cursor)
         if kind is K.CXX_DELETE_EXPR:

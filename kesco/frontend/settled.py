@@ -20,6 +20,9 @@ from clang.cindex import Cursor
 from kesco.frontend import clang
 from kesco.ir import program as ir
 
+_SMALL = 127
+"""What is no larger is the same in each type."""
+
 
 def settled(functions: Sequence[ir.Function], others: Iterable[ir.Expr | ir.Stmt]) -> tuple[ir.Function, ...]:
     """The functions with their branches settled; `others` is where else calls may stand."""
@@ -57,7 +60,8 @@ def _settled(function: ir.Function, calls: list[tuple[ir.Expr, ...]]) -> ir.Func
         if not whole or parameter.key not in asked - changed:
             continue
         given = [ir.bare(one[at]) if at < len(one) else None for one in calls]
-        truths = {one.value != 0 if isinstance(one, ir.Constant) else None for one in given}
+        small = (isinstance(one, ir.Constant) and 0 <= one.value <= _SMALL for one in given)
+        truths = {one.value != 0 if isinstance(one, ir.Constant) else None for one in given} if all(small) else {None}
         if len(truths) == 1 and (truth := truths.pop()) is not None:
             known[parameter.key] = truth
     return replace(function, body=_without(function.body, known)) if known else function
@@ -73,6 +77,7 @@ def _without(statement: ir.Stmt, known: Mapping[str, bool]) -> ir.Stmt:
     if (
         isinstance(statement, ir.If)
         and not statement.before
+        and not any(isinstance(n, (ir.Case, ir.Obstacle)) for n in ir.walk(statement))
         and (truth := known.get(_name(statement.condition))) is not None
     ):
         taken = statement.then if truth else statement.other

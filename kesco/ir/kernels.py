@@ -14,13 +14,12 @@ from kesco.ir.tree import (
     Constant,
     Expr,
     Launch,
-    Literal,
     Name,
     Select,
     Unary,
 )
 from kesco.ir.turns import Steering
-from kesco.ir.types import Shape
+from kesco.ir.walking import bare
 
 Key = tuple[str, tuple[int, ...]]
 """A write: what it depends on, in words, and the arguments that these name, in that order."""
@@ -62,7 +61,7 @@ def writes_no_more(
     if not done or not more:
         return False
     shapes = [[word_in(part, kept) for part in launch.configuration[:2]] for launch in (one, two)]
-    pointers = word_in(one.arguments[at], kept), word_in(two.arguments[index], kept)
+    pointers = word_in(bare(one.arguments[at]), kept), word_in(bare(two.arguments[index]), kept)
     if shapes[0] != shapes[1] or not all(shapes[0]) or pointers[0] != pointers[1] or not pointers[0]:
         return False
 
@@ -75,26 +74,26 @@ def writes_no_more(
 
 
 def word_in(one: Expr, kept: Callable[[Expr], str]) -> str:
-    """An expression in a word that is the same for two of the same value; empty where there is none."""
+    """An expression in a word that is the same for two of the same value; empty where there is none.
+
+    What is reckoned depends on the types of the operands, which it names, and so do steps of pointers.
+    """
     match one:
         case Constant(value=value):
             return str(value)
-        case Literal(text=text):
-            return f"'{text}'" if text and one != DEFAULT else ""
         case Name(variable=variable) if variable.constant is not None:
             return str(variable.constant)
         case Name() | Select():
             return kept(one)
         case Cast(operand=operand, type=kind):
             inner = word_in(operand, kept)
-            pointer = kind.shape is Shape.POINTER
-            return inner if pointer or not inner else f"({kind.spelling}){inner}"
-        case Binary(operator=operator, left=left, right=right):
+            return f"({kind.spelling}){inner}" if inner else ""
+        case Binary(operator=operator, left=left, right=right, type=kind) if kind is not None:
             words = [word_in(left, kept), word_in(right, kept)]
-            return f"({words[0]}{operator}{words[1]})" if all(words) else ""
-        case Unary(operator=operator, operand=operand):
+            return f"({words[0]}{operator}{words[1]}:{kind.spelling})" if all(words) else ""
+        case Unary(operator=operator, operand=operand, type=kind) if kind is not None:
             inner = word_in(operand, kept)
-            return f"{operator}{inner}" if inner else ""
+            return f"({operator}{inner}:{kind.spelling})" if inner else ""
         case Branch(condition=condition, then=then, other=other):
             words = [word_in(part, kept) for part in (condition, then, other)]
             return "({}?{}:{})".format(*words) if all(words) else ""

@@ -14,6 +14,7 @@ from kesco.ir.tree import CLOSURE as CLOSURE
 from kesco.ir.tree import DEFAULT as DEFAULT
 from kesco.ir.tree import DESTROYED as DESTROYED
 from kesco.ir.tree import RANGE_ELEMENT as RANGE_ELEMENT
+from kesco.ir.tree import VARYING as VARYING
 from kesco.ir.tree import AddressOf as AddressOf
 from kesco.ir.tree import Assign as Assign
 from kesco.ir.tree import Binary as Binary

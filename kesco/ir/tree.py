@@ -163,6 +163,8 @@ class Literal(Expr):
 
 DEFAULT = Literal("default")
 """An argument that is not written; what it is may be another value each time."""
+VARYING = Literal("varying")
+"""A size that is another one in each instance of a template, or of an array each time."""
 
 
 @dataclass(frozen=True, slots=True)

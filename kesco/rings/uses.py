@@ -15,6 +15,7 @@ from kesco.ir.access import Access, AccessMode, through_parameter
 from kesco.ir.kernels import Writes, writes_no_more
 from kesco.ir.turns import Steering
 
+_RECKONED = (ir.Constant, ir.Binary, ir.Unary, ir.Cast, ir.Literal)
 _COPIES = ("cudaMemcpy", "cudaMemcpyAsync")
 _FILLS = ("cudaMemset", "cudaMemsetAsync")
 
@@ -145,7 +146,7 @@ class _Same:
             elif isinstance(node, ir.Call):
                 if not node.constructs or not node.name.endswith("dim3"):
                     return False
-            elif not isinstance(node, (ir.Constant, ir.Binary, ir.Unary, ir.Cast, ir.Literal)):
+            elif node == ir.VARYING or not isinstance(node, _RECKONED):
                 return False
         return True
 

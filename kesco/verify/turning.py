@@ -316,6 +316,8 @@ class _Fixed:
             begins = self._begins.get(variable.key)
             same = variable.key not in self._changing or (begins is not None and self.expression(begins))
             return whole and own and same
+        if one == ir.VARYING:
+            return False
         kinds = (ir.Constant, ir.Binary, ir.Unary, ir.Cast, ir.Literal)
         made = isinstance(one, ir.Call) and one.constructs and word_of(one) == "dim3"
         return (made or isinstance(one, kinds)) and all(map(self.expression, ir.children(one)))

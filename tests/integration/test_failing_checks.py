@@ -117,6 +117,46 @@ def test_a_check_may_make_its_call_again_before_it_ends_the_process(
     assert [one.region.function for one in outcome.rewritten] == (["main"] if concurrent else [])
 
 
+LOOKS = """#include <cstdio>
+__global__ void bump(float* a, int n) { if (threadIdx.x < n) a[threadIdx.x] += 1; }
+static void look(const float* h, TYPE quick) { BODY }
+int main(int argc, char** argv) {
+  float *p, *q, *r;
+  cudaMallocHost(&p, 256), cudaMalloc(&q, 256), cudaMalloc(&r, 256);
+  look(p, 1);
+  for (int i = 0; i < argc; ++i) {
+    bump<<<1, 64>>>(q, 64);
+    bump<<<1, 64>>>(p, 64);
+    cudaDeviceSynchronize();
+    look(p, GIVEN);
+    bump<<<1, 64>>>(q, 64);
+    bump<<<1, 64>>>(p, 64);
+    bump<<<1, 64>>>(r, 64);
+  }
+  cudaDeviceSynchronize();
+}
+"""
+QUICK = 'if (quick) return; printf("%g ", h[5]);'
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "given", "gone"),
+    [
+        ("int", QUICK, "2", True),
+        ("int", QUICK, "0", False),
+        ("unsigned char", QUICK, "256", False),
+        ("int", QUICK, "(char)256", False),
+        ("int", f"switch (quick) {{ case 0: if (quick) return; else {{ case 1: {QUICK[19:]} }} }}", "1", False),
+    ],
+)
+def test_what_a_parameter_settles_is_settled_in_its_own_type(
+    tmp_path: Path, kind: str, body: str, given: str, gone: bool
+) -> None:
+    path = tmp_path / "app.cu"
+    path.write_text(LOOKS.replace("TYPE", kind).replace("BODY", body).replace("GIVEN", given), "utf-8")
+    assert (b"not needed here" in compile_and_keep(path).result.text) is gone
+
+
 ASKS = """#include <cstdio>
 #include <cstdlib>
 #define CHECK(value) { check((value), __FILE__, __LINE__); }

@@ -174,6 +174,10 @@ KEPT = {
         + BLUR.replace("rows<<<(n + 31) / 32, 32>>>(in, tmp, n)", "shown<<<(n + 31) / 32, 32>>>(in, tmp)"),
         CALLS + "  width = 64;\n" + CALLS,
     ),
+    "another size in each instance": (
+        "template <class A> " + BLUR.replace("(in, tmp, n)", "(in, tmp, n / sizeof(A))"),
+        CALLS.replace("blur(a", "blur<char>(a").replace("blur(b", "blur<short>(b").replace("blur(c", "blur<char>(c"),
+    ),
     "another one by a method": (TWO.replace("HOW", "cur_ = cur_ == a_ ? b_ : a_"), WITH_TWO),
     "another one by an address": (TWO.replace("HOW", "*where() = b_"), WITH_TWO),
     "another one by an object's end": (

@@ -154,6 +154,13 @@ BEHIND = {
     "where_it_is_large": FOR + UP + "    some<<<2, 32>>>(in, tmp, n);\n    more<<<2, 32>>>(tmp, out, n);\n"
     + DOWN + "  }\n",
     "adds_up": FOR + UP + "    twice<<<2, 32>>>(in, tmp, n);\n    bump<<<2, 32>>>(out, n);\n" + DOWN + "  }\n",
+    "another_step_by_a_cast": FOR + UP + "    twice<<<1, 16>>>(in, (float*)tmp + 8, n);\n"
+    "    bump<<<1, 16>>>((float*)((double*)tmp + 8), n);\n    more<<<2, 32>>>(tmp, out, n);\n" + DOWN + "  }\n",
+    "another_type_of_number": "  int k = 30 + argc / 2;\n" + FOR + UP
+    + "    twice<<<2, 32>>>(in, tmp, ((1 << k) > 0) * 16 + 8);\n"
+    "    bump<<<2, 32>>>(tmp, ((1u << k) > 0u) * 16 + 8);\n    more<<<2, 32>>>(tmp, out, n);\n" + DOWN + "  }\n",
+    "another_size_each_time": FOR + UP + "    char v[8 * (b % 3) + 8];\n    v[0] = 1;\n"
+    "    twice<<<2, 32>>>(in, tmp, sizeof(v));\n    more<<<2, 32>>>(tmp, out, n);\n" + DOWN + "  }\n",
     "by_default": FOR + UP + "    usual<<<2, 32>>>(in, tmp);\n    more<<<2, 32>>>(tmp, out, n);\n    width = 64 - b;\n"
     + DOWN + "  }\n",
     "changed_beyond": FOR + UP + "    twice<<<1, 32>>>(in, tmp, n / 2);\n    bump<<<2, 32>>>(tmp, n);\n"
