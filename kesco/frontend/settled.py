@@ -5,7 +5,7 @@ all calls of the file to know.
 
 1. A parameter is settled if the function is only called by name, in this file, and each time with an integer that is
 not zero, or each time with zero; and if the function changes it nowhere. 2. ``if (abort) exit(code);`` is then what it
-comes to. Whoever calls the function from another file has another text, which nothing is said of.
+comes to. Other files may call the function in other ways: then nothing in it may be what is edited.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from clang.cindex import Cursor
 
 from kesco.frontend import clang
 from kesco.ir import program as ir
+from kesco.ir.failures import NAMES_ERRORS
 
+_ASKS = NAMES_ERRORS | {"cudaGetLastError", "cudaPeekAtLastError", "cudaDeviceReset"}
 _SMALL = 127
 """What is no larger is the same in each type."""
 
@@ -48,7 +50,8 @@ def _default_of(target: Cursor, number: int, lower: Callable[[Cursor], ir.Expr])
 
 def _settled(function: ir.Function, calls: list[tuple[ir.Expr, ...]]) -> ir.Function:
     nodes = list(ir.walk(function.body))
-    if not calls or function.address_taken or function.virtual or any(isinstance(n, ir.Launch) for n in nodes):
+    launches = any(isinstance(n, ir.Launch) for n in nodes)
+    if not calls or function.address_taken or function.virtual or launches or _acts_for_others(function, nodes):
         return function
     asked = {key for n in nodes if isinstance(n, ir.If) and (key := _name(n.condition))}
     if not asked:
@@ -65,6 +68,12 @@ def _settled(function: ir.Function, calls: list[tuple[ir.Expr, ...]]) -> ir.Func
         if len(truths) == 1 and (truth := truths.pop()) is not None:
             known[parameter.key] = truth
     return replace(function, body=_without(function.body, known)) if known else function
+
+
+def _acts_for_others(function: ir.Function, nodes: Sequence[ir.Expr | ir.Stmt]) -> bool:
+    """Whether other files may call a function whose calls of CUDA may be edited."""
+    calls = {n.name for n in nodes if isinstance(n, ir.Call) and n.name.startswith("cu")}
+    return function.here and not function.internal and not calls <= _ASKS
 
 
 def _name(condition: ir.Expr) -> str:

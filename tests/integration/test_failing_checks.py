@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kesco.ir import program as ir
 from tests.integration.compiled import Compiled, compile_and_keep
 
 pytestmark = pytest.mark.usefixtures("toolchain")
@@ -204,3 +205,17 @@ def test_a_check_that_is_told_each_time_to_end_the_process_does(
     path.write_text(ASKS.replace(old, new, 1) if old else ASKS, "utf-8")
     text = compile_and_keep(path).result.text
     assert (b"kesco_turn(" in text) is turns
+
+
+def test_what_other_files_may_call_in_another_way_is_not_settled(tmp_path: Path) -> None:
+    """The wait in it stays for whoever asks to see what the device has done."""
+    text = LOOKS.replace("TYPE", "int").replace("GIVEN", "2").replace("BODY", f"bump<<<1, 1>>>(q, 1); {QUICK}")
+    text = text.replace("static void look(const float* h,", "void look(float* q, const float* h,").replace(
+        "look(p", "look(q, p"
+    )
+    waits = text.replace("bump<<<1, 1>>>(q, 1);", "cudaMemset(q, 0, 4); cudaDeviceSynchronize();")
+    for name, one in (("launches.cu", text), ("waits.cu", waits)):
+        (tmp_path / name).write_text(one, "utf-8")
+        look = compile_and_keep(tmp_path / name).session.program.functions
+        body = next(f.body for f in look if f.name == "look")
+        assert any(isinstance(n, ir.If) for n in ir.walk(body))
