@@ -78,7 +78,12 @@ def verdict(result: Planned, found: Independence) -> Verdict | None:
     if region.serial_because:
         return Verdict(Word.UNKNOWN, region.span, region.serial_because)
     if found.too_large:
-        return Verdict(Word.UNKNOWN, region.span, f"more than {MOST} operations are not compared with each other")
+        why = f"more than {MOST} operations are not compared with each other"
+        return (
+            Verdict(Word.CONCURRENT, region.span, "")
+            if is_concurrent(result)
+            else Verdict(Word.UNKNOWN, region.span, why)
+        )
     if HELD in result.left_because:
         return Verdict(Word.LOST, region.span, result.left_because)
     running = is_concurrent(result)
