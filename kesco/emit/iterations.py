@@ -6,7 +6,8 @@ values. Kept apart because it is arithmetic and nothing else.
 1. All equal: the number. 2. In step with the counter: ``j + 3``, ``2 * j + 1``, ``j / 2``. 3. Repeating: ``j % n``.
 4. Anything else, and where an inner loop begins or ends elsewhere each time: a chain of ``?:`` over the counters. Loops
 that make no difference are left out first. Where only some iterations are meant, the condition for them is the shortest
-of ``j < 5``, ``j >= 2``, ``j % 2 == 1`` and ``j == 3``, if one of these holds for them alone.
+of ``j < 5``, ``j >= 2``, ``j % 2 == 1`` and ``j == 3``, if one of these holds for them alone; of loops in each other,
+one for each loop that makes a difference.
 """
 
 from __future__ import annotations
@@ -121,12 +122,23 @@ def _shifted(text: str, shift: int) -> str:
 
 
 def only_in(trips: Collection[Trip], among: Collection[Trip]) -> str:
-    """A short condition that holds in these iterations of a single loop and in no other; nothing if there is none."""
-    some = next(iter(among))
-    if len(some) != 1:
+    """A short condition that holds in these iterations and in no other of them; nothing if there is none.
+
+    Of loops in each other it is a condition for each whose counter makes a difference.
+    """
+    levels = range(len(next(iter(among))))
+    wanted = [{trip[n].value for trip in trips} for n in levels]
+    if sum(all(trip[n].value in wanted[n] for n in levels) for trip in among) != len(trips):
         return ""
-    counter = some[0].counter
-    wanted, every = {t[0].value for t in trips}, {t[0].value for t in among}
+    texts = []
+    for n, one in enumerate(next(iter(among))):
+        every = {trip[n].value for trip in among}
+        if wanted[n] != every or len(levels) == 1:
+            texts.append(_only_values(one.counter, wanted[n], every))
+    return " && ".join(texts) if all(texts) else ""
+
+
+def _only_values(counter: str, wanted: set[int], every: set[int]) -> str:
     candidates = [(f"{counter} == {v}", {v}) for v in sorted(wanted)[:1]]
     candidates += [(f"{counter} < {limit + 1}", {v for v in every if v <= limit}) for limit in (max(wanted),)]
     candidates += [(f"{counter} >= {limit}", {v for v in every if v >= limit}) for limit in (min(wanted),)]

@@ -77,9 +77,20 @@ def test_an_inner_loop_that_begins_elsewhere_each_time(chosen: list[int]) -> Non
     assert {trip: value(text, trip) for trip in values} == values
 
 
-def test_nested_loops_have_no_short_condition() -> None:
-    every = [(a[0], b[0]) for a in loop(2) for b in loop(2, counter="j")]
-    assert only_in(every[:1], every) == ""
+@pytest.mark.parametrize(
+    ("chosen", "text"),
+    [
+        ([0], "i == 0 && j == 0"),
+        ([1, 4], "j == 1"),
+        ([3, 4, 5], "i == 1"),
+        ([3, 5], "i == 1 && j % 2 == 0"),
+        ([1, 2, 4, 5], "j >= 1"),
+        ([0, 4], ""),
+    ],
+)
+def test_a_condition_in_nested_loops_is_one_for_each_that_makes_a_difference(chosen: list[int], text: str) -> None:
+    every = [(a[0], b[0]) for a in loop(2) for b in loop(3, counter="j")]
+    assert only_in([every[n] for n in chosen], every) == text
 
 
 @given(
@@ -106,3 +117,8 @@ def test_also_in_nested_loops(outer: int, inner: int, numbers: list[int]) -> Non
     text = number_text(values)
     assert not re.search(r"\bk\b", text)
     assert [value(text, trip) for trip in values] == list(values.values())
+    if chosen := [trip for trip, one in values.items() if one]:
+        some = {trip: values[trip] for trip in chosen}
+        assert [value(number_text(some), trip) for trip in some] == list(some.values())
+        if condition := only_in(chosen, every):
+            assert [bool(value(condition, trip)) for trip in every] == [trip in chosen for trip in every]

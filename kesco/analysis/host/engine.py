@@ -49,7 +49,7 @@ class Engine:
         self.module, self.models, self.layouts = module, models, module.layouts
         self.record = Record()
         self.steps = 0
-        self.enough, self.bound, self.loop = _SOFT, _HARD, _LOOP  # steps: then none entered; none done; no trip alone
+        self.enough, self.bound = _SOFT, _HARD  # steps behind which no function is entered, and none done
         self.stack: list[str] = []
         self.fixed = self.recursing = 0  # how many loops around are walked to a fixed point, and how many functions
         self.knows_globals = True
@@ -254,7 +254,7 @@ class Engine:
 
     def trips_since(self, begun: int) -> int:
         """How many trips are walked one by one of a loop that was entered after so many steps."""
-        return _TRIPS if self.steps < self.enough and self.steps - begun < self.loop else 2
+        return _TRIPS if self.steps < self.enough and self.steps - begun < _LOOP else 2
 
     @property
     def is_bounded(self) -> bool:

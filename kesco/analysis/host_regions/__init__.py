@@ -139,8 +139,7 @@ def _walked(
     """All paths, once; twice where it turns out that code runs which may call others than `main` does."""
     engine = Engine(texts.module, Models())
     engine.weak = texts.program.weak
-    if streams:  # loops have more statements, and are walked as far; kesco's own declarations call nothing
-        engine.loop *= 4
+    if streams:  # kesco's own declarations are not seen, and call nothing
         engine.open = any(not engine.is_seen(name) for name in texts.module.names() if "esco" not in name)
     entries = Entries(engine, texts.program, sizes)
     paths = Watching(engine, texts, streams, looks, counting, Buffers(engine, texts))
