@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
+import networkx as nx
+
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import Held, Site, SiteKind
@@ -68,20 +70,24 @@ def place(
     dfg: Dfg, ways: Mapping[int, Way], phases: Iterable[tuple[int, ...]], stream_of: Mapping[int, int], spare: range
 ) -> dict[int, int]:
     """A stream for each transfer of `ways`; `stream_of` has those of other work, `spare` are free for lanes."""
+    forward = _forward(dfg)
     free = iter(spare)
     lanes: dict[Way, int | None] = {}
     found: dict[int, int] = {}
     for phase in phases:
         works = [site for site in phase if site in stream_of]
-        ends = {stream_of[site]: site for site in works}  # stream → its last operation in this phase
-        begins = {stream_of[site]: site for site in reversed(works)}
         moving = [site for site in phase if site in ways]
         for site in moving:
             way = ways[site]
             partner = _partner(dfg, site, way, works)
-            edge = begins if way is Way.IN else ends
-            first, second = (site, partner) if way is Way.IN else (partner, site)
-            beside = partner >= 0 and edge[stream_of[partner]] == partner and not in_turn(dfg, first, second)
+            comes_in = way is Way.IN
+            first, second = (site, partner) if comes_in else (partner, site)
+            beside = partner >= 0 and not in_turn(dfg, first, second)
+            if beside:
+                with_it = [n for n in works if stream_of[n] == stream_of[partner]]
+                others = {n for n in with_it if (n < partner if comes_in else n > partner)}
+                bound = nx.ancestors(forward, site) if comes_in else nx.descendants(forward, site)
+                beside = others <= bound
             if not beside:
                 if way not in lanes:
                     lanes[way] = next(free, None)
@@ -91,6 +97,20 @@ def place(
                     continue
             found[site] = stream_of.get(partner, 0)
     return found
+
+
+def _forward(dfg: Dfg) -> nx.DiGraph[int]:
+    """What waits for what in one pass through the text; the host is a chain of nodes of its own, below 0.
+
+    The host issues each operation at its place, behind those for whose end it has waited.
+    """
+    forward: nx.DiGraph[int] = nx.DiGraph((a, b) for a, b in dfg.graph.edges if a < b)
+    for site in dfg.region.sites:
+        forward.add_edge(-1 - site.number, site.number)
+        forward.add_edge(-1 - site.number, -2 - site.number)
+        if site.held is Held.ALL:
+            forward.add_edge(site.number, -2 - site.number)
+    return forward
 
 
 def _partner(dfg: Dfg, site: int, way: Way, works: list[int]) -> int:

@@ -88,9 +88,18 @@ def test_prefetches_that_nothing_follows_go_to_the_host(added: bool) -> None:
     assert placed(text, added=added) == (["K1 K2 K3 K4 prefetchC2", "prefetchA", "prefetchC"], 2)
 
 
-def test_a_copy_that_overwrites_what_a_kernel_reads_waits_for_it() -> None:
+def test_a_copy_that_overwrites_what_a_kernel_reads_goes_behind_it_where_nothing_else_has_to_wait() -> None:
     text = "inA(r hostA; w A) K1(r A; rw B) again(r hostA; w A) K2(r A; rw B)"
-    assert placed(text) == (["inA K1 K2", "again"], 2)
+    assert placed(text) == (["inA K1 again K2"], 0)
+    text = "inA(r hostA; w A) K1(r A; rw B) K2(rw B) again(r hostA; w A) K3(r A; rw B)"
+    assert placed(text) == (["inA K1 K2 K3", "again"], 2)
+
+
+def test_a_copy_to_the_host_goes_before_what_waits_for_it() -> None:
+    text = "K1(w A) outA(r A; w hostA) K2(rw A)"
+    assert placed(text) == (["K1 outA K2"], 0)
+    text = "K1(w A; rw B) outA(r A; w hostA) K2(rw B) K3(rw A; rw B)"
+    assert placed(text) == (["K1 K2 K3", "outA"], 2)
 
 
 def test_copies_behind_a_barrier_and_before_one_have_their_users_on_this_side() -> None:
