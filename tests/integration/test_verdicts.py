@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from kesco.cli import main
-from kesco.ir.verdicts import Verdict
+from kesco.ir.verdicts import Verdict, Word
 from kesco.options import Options
 from kesco.pipeline import Compilation, compile_file
 
@@ -252,3 +252,20 @@ def test_explain_says_the_verdicts(tmp_path: Path) -> None:
         "  verdict: lost: 'add' and 'cudaMemcpy' of the next turn could overlap, with a second buffer for 'b'" in text
     )
     assert "  loop at 15:3: lost: 'add' and" in text
+
+
+def test_frames_of_two_buffers_that_swap_are_two_streams_and_no_event(tmp_path: Path) -> None:
+    """More operations than are compared with each other: what runs beside each other is seen all the same.
+
+    Each frame's copies go where its kernels are, though kernels of the frames before ran there.
+    """
+    swapped = "{{ float* t = {0}; {0} = {1}; {1} = t; }}"
+    frame = [
+        UP.format("a", "h"), UP.format("b", "g"), f"set{ON}(c, a, n); set{ON}(d, b, n);", swapped.format("a", "c"),
+        swapped.format("b", "d"), HOME.format("a", "h"), HOME.format("b", "g"), "h[0] += 1; g[0] += h[1];",
+    ]  # fmt: skip
+    result = compiled(tmp_path, f"for (int f = 0; f < 32; ++f) {{ {' '.join(frame)} }}")
+    assert of(result).word is Word.CONCURRENT
+    main_function = next(f for f in result.functions if f.region.function == "main")
+    assert main_function.schedule is not None and main_function.plan is not None
+    assert (main_function.schedule.streams, len(main_function.plan.waits)) == (2, 0)
