@@ -25,9 +25,11 @@ def index_text(trip: Trip) -> str:
     text = ""
     for level in trip:
         one = level.counter
-        if level.first:
+        if level.step == -1:
+            one = f"({level.first} - {one})"
+        elif level.first:
             one = f"({one} - {level.first})" if level.first > 0 else f"({one} + {-level.first})"
-        if level.step != 1:
+        if level.step not in (1, -1):
             one = f"{one} / {level.step}" if level.step > 0 else f"-{one} / {-level.step}"
         text = f"({text}) * {level.trips} + {one}" if text else one
     return text
