@@ -206,10 +206,11 @@ class Session:
             ir_text = host_ir_of(self.toolchain, self.path, options, stand_in(without_additions(text), runs=True))
             sizes = sizes_in(text)
             looks, rolling = self.looks, self.rolling
-            return host_regions(
+            found = host_regions(
                 program, ir_text, self.effects, streams=streams, looks=looks, sizes=sizes, rolling=rolling,
                 turning=self._turning(program), kernels=lambda: self.kernels,
             )  # fmt: skip
+            return tuple(replace(one, kernels=self.kernels) if one.loops else one for one in found)
         except InputError:
             return ()
 

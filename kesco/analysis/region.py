@@ -218,7 +218,12 @@ class RegionBuilder:
                 seen[d.name] += 1
                 label = f"{d.name}#{seen[d.name]}"
             ordered = sorted(d.accesses.items(), key=lambda item: (item[0][0].key, item[0][1], str(item[0][2])))
-            accesses = tuple(Access(buffer, mode, why, part) for (buffer, why, part), mode in ordered)
+            whole = {(buffer, why): mode for (buffer, why, part), mode in ordered if part is None}
+            accesses = tuple(
+                Access(buffer, mode, why, part)
+                for (buffer, why, part), mode in ordered
+                if part is None or mode not in whole.get((buffer, why), AccessMode.NONE)  # told of all of it, too
+            )
             sites.append(
                 Site(
                     d.number,
@@ -261,8 +266,9 @@ def _is_of_batches(region: Region, trip: Site) -> bool:
         work += after
         found |= after
     inside = {n for n in found if trip.span.start <= region.sites[n].span.start < trip.span.end}
-    kinds = {s.kind for s in map(region.sites.__getitem__, inside) if s.held is not None or s.kind is SiteKind.KERNEL}
-    return {SiteKind.COPY, SiteKind.KERNEL} <= kinds
+    sites = [region.sites[n] for n in inside]
+    works = any(s.kind is SiteKind.KERNEL or (s.kind is SiteKind.CALL and s.calls) for s in sites)
+    return works and any(s.kind is SiteKind.COPY and s.held is not None for s in sites)
 
 
 def without_idle_marks(region: Region) -> Region:

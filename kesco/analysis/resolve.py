@@ -31,7 +31,7 @@ from kesco.analysis.state import Activation, State, is_kesco
 from kesco.analysis.zero_arrays import only_main_fills
 from kesco.analysis.zeroes import only_certain
 from kesco.ir import program as ir
-from kesco.ir.access import Buffer, BufferKind
+from kesco.ir.access import CONTEXT, Buffer, BufferKind
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.kernels import Kernels
@@ -388,4 +388,4 @@ def _undecided(contexts: Sequence[Walked]) -> str:
 def _tagged(buffer: Buffer, context: int) -> Buffer:
     if buffer.kind in (BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST, BufferKind.ORDER, BufferKind.SYMBOL):
         return buffer
-    return replace(buffer, key=f"{buffer.key}@{context}")
+    return replace(buffer, key=f"{buffer.key}{CONTEXT}{context}")

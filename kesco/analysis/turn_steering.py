@@ -10,11 +10,14 @@ touched. 3. A kernel that may keep an address, is not seen, or does anything in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from kesco.analysis.device_steering import MEMORY, kernel_steering
 from kesco.ir.effects import KernelEffects
 from kesco.ir.turns import Steering
+
+_PLAIN = re.compile(r"[<(]")  # a name ends there
 
 
 def turn_steering(texts: Iterable[str], effects: Mapping[str, KernelEffects]) -> Steering:
@@ -34,4 +37,17 @@ def turn_steering(texts: Iterable[str], effects: Mapping[str, KernelEffects]) ->
             before = found.get(name)
             both = here if before is None else {i: here[i] | before[i] for i in here.keys() & before.keys()}
             found[name] = both
-    return found
+    return {**found, **_of_templates(found, effects)}
+
+
+def _of_templates(found: Steering, effects: Mapping[str, KernelEffects]) -> dict[str, dict[int, frozenset[int]]]:
+    """What decides in any kernel of a name, by which a template that is no instance yet names them (`ir.Kernel`)."""
+    groups: dict[str, list[str]] = {}
+    for name, known in effects.items():
+        groups.setdefault(f"?{_PLAIN.split(known.display)[0].rpartition('::')[2].strip()}", []).append(name)
+    merged: dict[str, dict[int, frozenset[int]]] = {}
+    for name, kernels in groups.items():
+        every = [found.get(kernel, {}) for kernel in kernels]
+        common = every[0].keys() & frozenset.intersection(*(frozenset(one) for one in every))
+        merged[name] = {index: frozenset().union(*(one[index] for one in every)) for index in common}
+    return merged

@@ -57,6 +57,7 @@ class Turns(Calls):
         super().__init__(*arguments, **options)
         self._aliased: dict[str, frozenset[str]] = {}
         self._updates: dict[int, tuple[_Update, ...]] = {}
+        self._working: dict[int, bool] = {}
         self._open: list[str] = []  # loops whose trips are marked, around what is walked
 
     def aliased(self) -> frozenset[str]:
@@ -74,7 +75,10 @@ class Turns(Calls):
     # ---- marks ------------------------------------------------------------------------------------------------------
 
     def enter_loop(self, loop: ir.Loop, state: State) -> Counters | None:
-        """The counters of a loop that control comes to, if it has any; then its trips are marked until `left_loop`."""
+        """The counters of a loop that control comes to; then its trips are marked until `left_loop`.
+
+        None where it has none, nor work of its own: nobody would ask how one trip stands to another.
+        """
         if not self.rolled:
             self._name_integers(loop, state)
         trips = ",".join(f"{i.loop}.{i.index}" for i in self.now.iterations)
@@ -83,12 +87,20 @@ class Turns(Calls):
             return None
         grown = self.learned.counters(loop, key, tuple(self._open), state.store)
         values = (*self._counters(loop, state, key), *grown)
-        if not values:
+        if not values and not self._has_work(loop):
             return None
         self._open.append(key)
         self.now.turns.append(key)
         self._mark(loop, state, key, Mark.ENTERS)
         return Counters(key, values)
+
+    def _has_work(self, loop: ir.Loop) -> bool:
+        """Whether a loop of this function launches, in its own text."""
+        found = self._working.get(loop.number)
+        if found is None:
+            found = any(isinstance(node, ir.Launch) for node in ir.walk(loop.body))
+            self._working[loop.number] = found
+        return found
 
     def begin_trip(self, loop: ir.Loop, counters: Counters, state: State) -> None:
         """A trip begins: the counters have the values that they have in it."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from clang.cindex import Cursor, CursorKind, StorageClass, TLSKind, TypeKind
+from clang.cindex import Type as ClangType
 
 from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, kind_of
@@ -80,7 +81,7 @@ class Declarations:
         else:
             kept = cursor.storage_class == StorageClass.STATIC or cursor.tls_kind != TLSKind.NONE
             scope = ir.Scope.STATIC if kept else ir.Scope.LOCAL
-        kind_type = cursor.type
+        kind_type = _named_type(cursor)
         value = None
         if (
             kind is K.VAR_DECL
@@ -171,3 +172,13 @@ def qualified_name(cursor: Cursor) -> str:
             parts.append(_LAMBDA.sub("lambda", at.spelling))
         at = at.semantic_parent
     return "::".join(reversed(parts))
+
+
+def _named_type(cursor: Cursor) -> ClangType:
+    """The type of a variable; of ``decltype(x)`` in a template that of x, which libclang does not go on to."""
+    found = cursor.type
+    if not found.spelling.startswith("decltype(") or found.get_canonical().spelling != found.spelling:
+        return found
+    inner = [c.referenced for c in cursor.get_children() if kind_of(c) is K.DECL_REF_EXPR]
+    whole = len(inner) == 1 and inner[0] is not None and found.spelling == f"decltype({inner[0].spelling})"
+    return inner[0].type if whole else found

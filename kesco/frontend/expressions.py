@@ -110,7 +110,8 @@ class Expressions(Declarations):
             return ir.Branch(*parts) if len(parts) == 3 else self._unknown(cursor)
         if kind is K.CXX_UNARY_EXPR:  # sizeof and its relatives: the operand is not evaluated
             value = clang.constant(cursor)
-            return ir.Constant(value) if value is not None else ir.VARYING
+            same = ir.OF_INSTANCE if _is_of_parameter(cursor) else ir.VARYING
+            return ir.Constant(value) if value is not None else same
         if kind is K.INIT_LIST_EXPR:
             return self._list(cursor)
         if kind is K.CXX_DELETE_EXPR:
@@ -349,3 +350,11 @@ def _initial(capture: Cursor) -> Cursor | None:
     """What a capture is made of, if that is said: ``[p = next()]``."""
     declared = capture.referenced if kind_of(capture) is K.VARIABLE_REF else None
     return clang.initializer(declared) if declared is not None and kind_of(declared) is K.VAR_DECL else None
+
+
+def _is_of_parameter(cursor: Cursor) -> bool:
+    """Whether ``sizeof`` names the type that a template is given, and nothing else."""
+    inner = list(cursor.get_children())
+    named = [one.referenced for one in inner if kind_of(one) is K.TYPE_REF]
+    kinds = {kind_of(one) for one in named if one is not None}
+    return len(inner) == len(named) == 1 and kinds == {K.TEMPLATE_TYPE_PARAMETER}

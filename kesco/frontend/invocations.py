@@ -35,10 +35,12 @@ K = CursorKind
 _STUB = "__device_stub__"
 _NAMED = re.compile(rb"(?:::)?[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*|\[\w+\])*")  # to say it again does nothing
 _CALLED = (K.FUNCTION_DECL, K.CXX_METHOD)
+_FUNCTIONS = (*_CALLED, K.CONSTRUCTOR, K.DESTRUCTOR, K.CONVERSION_FUNCTION, K.FUNCTION_TEMPLATE)
 _RETURN_TWICE = {"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "vfork"}
 _ONLY_ASKS = {"__builtin_constant_p", "__builtin_object_size", "__builtin_dynamic_object_size"}  # evaluates nothing
 _RESUMES = "std::__n4861::coroutine_handle::", "std::coroutine_handle::"  # whatever coroutine it stands for
 _ONLY_KEEPS = ("std::vector::", "std::array::", "std::initializer_list::")  # what may be functions, and calls none
+_ALIKE = "cuda", "kesco_"  # how names begin whose overloads do the same
 _POINTS = re.compile(r"std::(?:unique_ptr|shared_ptr|__shared_ptr\w*)::(?:get|operator->)")
 _HOLDS = re.compile(r"std::(array|vector)::(?:operator\[\]|at|front|back|data|size|empty|capacity|c?begin|c?end)")
 
@@ -59,13 +61,13 @@ class Invocations(Expressions):
         if len(inner) >= 2 and kind_of(inner[1]) is K.CALL_EXPR and inner[1].spelling == "__cudaPushCallConfiguration":
             return self._launch(cursor, inner)
         target, arguments = cursor.referenced, [c for c in cursor.get_arguments() if c is not None]
-        if target is None or kind_of(target) not in (
-            K.FUNCTION_DECL, K.CXX_METHOD, K.CONSTRUCTOR, K.DESTRUCTOR, K.CONVERSION_FUNCTION, K.FUNCTION_TEMPLATE,
-        ):  # fmt: skip
+        named = self._of_template(inner) if target is None else None
+        if named is not None and named.spelling.startswith(_ALIKE):  # all of its overloads do the same
+            target, arguments = named, inner[1:]
+        if target is None or kind_of(target) not in _FUNCTIONS:
             if self._copies_a_value(cursor, inner):  # before C++17, where nothing says which constructor
                 return self.lower(inner[0])
-            parts = [self.lower(c) for c in inner]
-            called = self._of_template(inner)
+            parts, called = [self.lower(c) for c in inner], named.spelling if named is not None else ""
             return self._call_of(cursor, None, "", None, parts, arguments or inner[1:], (True,) * len(parts), called)
         if target.spelling in _RETURN_TWICE and self.types.is_standard(target):
             self.hidden = self.hidden or f"{target.spelling} (line {self.span(cursor).line}), which may return again"
@@ -85,19 +87,17 @@ class Invocations(Expressions):
         changed = [*(_changeable(p.type, unseen) for p in target.get_arguments()), *([False] * len(parts))]
         return self._call_of(cursor, target, key, receiver, parts, arguments, tuple(changed[: len(parts)]))
 
-    def _of_template(self, inner: list[Cursor]) -> str:
-        """The function of a system header that a template names, whichever of its overloads an instance calls."""
+    def _of_template(self, inner: list[Cursor]) -> Cursor | None:
+        """A function of a system header, or ours, that a template names, whichever overload an instance calls."""
         at = inner[0] if inner else None
         while at is not None and kind_of(at) in (K.UNEXPOSED_EXPR, K.PAREN_EXPR) and self.children(at):
             at = self.children(at)[0]
         named = at.referenced if at is not None else None
-        if named is None:
-            return ""
-        lib, found = conf.lib, [named]
-        if kind_of(named) is K.OVERLOADED_DECL_REF:
+        lib, found = conf.lib, [named] if named is not None else []
+        if named is not None and kind_of(named) is K.OVERLOADED_DECL_REF:
             found = [lib.clang_getOverloadedDecl(named, i) for i in range(lib.clang_getNumOverloadedDecls(named))]
-        known = bool(found) and all(self.types.is_standard(one) for one in found)
-        return str(found[0].spelling) if known else ""
+        known = (self.types.is_standard(one) or one.spelling.startswith("kesco_") for one in found)
+        return found[0] if found and all(known) else None
 
     def _copies_fields(self, target: Cursor) -> bool:
         """Whether an assignment that the compiler wrote does nothing but copy fields."""

@@ -76,6 +76,15 @@ class Buffer:
         return self.key < other.key if isinstance(other, Buffer) else NotImplemented
 
 
+CONTEXT = "@@"
+"""Behind it a buffer's key says in which call of its function, where these are told apart, it was seen."""
+
+
+def context_of(buffer: Buffer) -> str:
+    """In which call of its function a buffer was seen; empty where calls are not told apart."""
+    return buffer.key.rpartition(CONTEXT)[2] if CONTEXT in buffer.key else ""
+
+
 UNKNOWN = Buffer("?", "unknown memory", BufferKind.UNKNOWN)
 UNSEEN_HOST = Buffer("?host", "unknown host memory", BufferKind.UNSEEN_HOST)
 DEVICE_PRINTF = Buffer("!printf", "device printf", BufferKind.ORDER)

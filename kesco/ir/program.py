@@ -13,6 +13,7 @@ from kesco.ir.task import Task as Task
 from kesco.ir.tree import CLOSURE as CLOSURE
 from kesco.ir.tree import DEFAULT as DEFAULT
 from kesco.ir.tree import DESTROYED as DESTROYED
+from kesco.ir.tree import OF_INSTANCE as OF_INSTANCE
 from kesco.ir.tree import RANGE_ELEMENT as RANGE_ELEMENT
 from kesco.ir.tree import VARYING as VARYING
 from kesco.ir.tree import AddressOf as AddressOf
@@ -58,6 +59,7 @@ from kesco.ir.walking import bare as bare
 from kesco.ir.walking import children as children
 from kesco.ir.walking import flat as flat
 from kesco.ir.walking import lent as lent
+from kesco.ir.walking import named as named
 from kesco.ir.walking import names as names
 from kesco.ir.walking import walk as walk
 from kesco.source import Span

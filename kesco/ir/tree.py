@@ -164,7 +164,9 @@ class Literal(Expr):
 DEFAULT = Literal("default")
 """An argument that is not written; what it is may be another value each time."""
 VARYING = Literal("varying")
-"""A size that is another one in each instance of a template, or of an array each time."""
+"""A size that may be another one each time."""
+OF_INSTANCE = Literal("of the instance")
+"""The size of a parameter of a template: in an instance it is one number."""
 
 
 @dataclass(frozen=True, slots=True)

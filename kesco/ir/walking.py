@@ -22,16 +22,20 @@ from kesco.ir.tree import (
     Expr,
     If,
     Leave,
+    Literal,
     Loop,
     Name,
     New,
     Obstacle,
+    Select,
     Stmt,
     Switch,
     Unknown,
 )  # fmt: skip
-from kesco.ir.types import Shape
+from kesco.ir.types import Scope, Shape, Variable
+from kesco.source import Span
 
+_NOWHERE = Span("", 0, 0, 1, 1)
 _PLAIN = frozenset(
     {"str", "int", "bool", "Span", "Span | None", "Type", "Variable", "Type | None", "Kernel", "Kernel | None",
      "int | None", "tuple[bool, ...]"}
@@ -171,3 +175,13 @@ def bare(expression: Expr) -> Expr:
     while isinstance(expression, Cast):
         expression = expression.operand
     return expression
+
+
+def named(node: Expr | Stmt) -> Variable | None:
+    """The variable whose name an expression is, a member of ``this`` also being one."""
+    one = bare(node) if isinstance(node, Expr) else node
+    if isinstance(one, Name):
+        return one.variable
+    if not isinstance(one, Select) or one.span is None or not (one.base is None or bare(one.base) == Literal("this")):
+        return None
+    return Variable(f"this->{one.member}", one.member, one.type, Scope.GLOBAL, _NOWHERE)

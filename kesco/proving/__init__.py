@@ -234,7 +234,9 @@ def _judged(
     from kesco.verify.values import value_problems
     from kesco.verify.verdict import explain
 
-    rings = tuple(one for f in programs[1].functions if f.here and f.span == other.span for one in rings_of(f))
+    rings = tuple(
+        one for f in programs[1].functions if f.here and f.span == other.span for one in rings_of(programs[1], f)
+    )
     verdict = verify_region(serial, other, rings, programs[0])
     problems = [explain(u, other) for u in verdict.unordered]
     problems += [_unproven(serial, one) for one in (*verdict.unmatched, *value_problems(serial, other, *programs))]

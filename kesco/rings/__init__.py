@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kesco.ir import program as ir
-from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
+from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, context_of
 from kesco.ir.failures import runs_at_exit
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange
@@ -45,11 +45,12 @@ _READ, _WRITE = AccessMode.READ, AccessMode.WRITE
 def rings(program: ir.Program, region: Region) -> tuple[Turns, ...]:
     """The loops of a region whose turns may overlap, in the order of the text; none inside another one."""
     function = next((f for f in program.functions if f.here and f.span == region.span), None)
-    if function is None or region.serial_because or region.members or function.template:
+    if function is None or region.serial_because or region.members:
         return ()
     alone: list[Turns] = []
     calls = frozenset(s.operation for s in region.sites if s.kind is SiteKind.CALL and s.role is Role.MOVABLE)
-    bodies = [one for loop in region.loops if (one := body_of(program, function, loop, calls)) is not None]
+    held = frozenset(s.operation for s in region.sites if s.kind is SiteKind.COPY and s.held is not None)
+    bodies = [one for loop in region.loops if (one := body_of(program, function, loop, calls, held)) is not None]
     for body in reversed([one for one in bodies if one.placed]):
         turns = _Loop(program, function, region, body, tuple(alone)).turns()
         if turns is not None:
@@ -196,15 +197,17 @@ class _Loop:
                 pointer = pointer_of(use, access) if use is not None else None
                 if use is None or pointer is None or found.setdefault(access.buffer, pointer) != pointer:
                     return None
-                if sum(a.why == access.why and a.mode == access.mode for a in site.accesses) != 1:
+                if sum(_is_alike(a, access) for a in site.accesses) != 1:
                     return None  # one of several buffers
                 touching[access.buffer].append((site, access, use))
-        variables = [one.key for one in found.values()]
-        if len(set(variables)) != len(variables) or not all(map(self.body.may_shadow, found.values())):
+        variables = [(one.key, context_of(buffer)) for buffer, one in found.items()]
+        if len(set(variables)) != len(variables) or not all(
+            self.body.may_shadow(one, self.program.text) for one in found.values()
+        ):
             return None
         if not all(self._is_kept_in_turn(touching[one], found[one], alike) for one in shared):
             return None
-        return tuple(sorted(one.name for one in found.values()))
+        return tuple(sorted({one.name for one in found.values()}))
 
     def _is_kept_in_turn(self, touching: list[tuple[Site, Access, Use]], pointer: ir.Variable, alike: set[str]) -> bool:
         """Whether a turn writes the same bytes first, and then touches what is left of the buffer, if it does.
@@ -237,6 +240,11 @@ class _Loop:
         return any(_covers(one, access) for one in whole) or any(
             written_before(self.region.kernels.writes, one, use, a, access, self.body) for _, a, one in first
         )
+
+
+def _is_alike(one: Access, other: Access) -> bool:
+    """Whether two accesses of a site are the same way into memory, in the same call of its function."""
+    return (one.why, one.mode, context_of(one.buffer)) == (other.why, other.mode, context_of(other.buffer))
 
 
 def _covers(one: Access, other: Access) -> bool:

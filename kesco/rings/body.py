@@ -15,6 +15,7 @@ from kesco.ir.transfers import FILLS
 from kesco.ir.turns import Taken
 from kesco.rings.meeting import is_in
 from kesco.rings.uses import handed_on, is_dim3
+from kesco.transfers.harmless import Harmless
 
 _CALLS = frozenset(
     {
@@ -26,6 +27,7 @@ _CALLS = frozenset(
 
 
 _ENDS = ("exit", "quick_exit")
+_OF_FUNCTION = (ir.Scope.LOCAL, ir.Scope.PARAMETER)
 _PLAIN = (ir.Name, ir.Constant, ir.Literal, ir.Binary, ir.Unary, ir.Cast)
 
 
@@ -35,7 +37,8 @@ class Body:
 
     `around` tells that it is inside another loop, and `lone` that its body is one statement without braces. `calls` are
     the operations of calls that are work on one stream as a whole. Before and behind a loop that is `placed`, and
-    before and behind those of `outers`, loops around it, outermost first, something may be put.
+    before and behind those of `outers`, loops around it, outermost first, something may be put. `calm` tells that
+    nothing in it changes variables that are not the function's own, but where it names them.
     """
 
     key: str
@@ -47,6 +50,7 @@ class Body:
     calls: frozenset[int] = frozenset()
     placed: bool = True
     outers: tuple[ir.Loop, ...] = ()
+    calm: bool = False
 
     def sites(self, region: Region) -> list[Site]:
         """What is in the loop; where it is entered is not."""
@@ -96,7 +100,7 @@ class Body:
         """The variables that the loop assigns to, and those of the function that have another name or an address."""
         inside = list(ir.walk(self.loop))
         found = {n.variable.key for n in inside if isinstance(n, ir.Declare)}
-        found |= {key for n in inside if isinstance(n, ir.Assign) for key in ir.names(n.target)}
+        found |= {key for n in inside if isinstance(n, ir.Assign) for key in _named_in(n.target)}
         return frozenset({*found, *ir.lent(self.function.body)})
 
     def values(self) -> dict[str, ir.Expr | None]:
@@ -112,6 +116,8 @@ class Body:
         head = [n.target for s in self.statements[:begins] for n in ir.walk(s) if isinstance(n, ir.Assign)]
         chosen = {key for one in head for key in ir.names(one)}
         found: dict[str, ir.Expr | None] = {}
+        for variable in self._set_ahead(begins):
+            found[variable.key] = None
         for n, one in enumerate(self.statements):
             if not isinstance(one, ir.Declare) or one.variable.key in other:
                 continue
@@ -123,29 +129,47 @@ class Body:
                 found[one.variable.key] = one.initial
         return found
 
+    def _set_ahead(self, begins: int) -> Iterator[ir.Variable]:
+        """The integers declared outside that the loop sets anew ahead of a turn's work, and nowhere else."""
+        parts = [self.loop.condition, *self.statements[:begins]]
+        ahead = [n for s in parts if s is not None for n in ir.walk(s) if isinstance(n, ir.Assign)]
+        declared, lent = self._declared(), ir.lent(self.function.body)
+        for one in ahead:
+            target = one.target
+            if not isinstance(target, ir.Name) or one.operator or target.variable.key in {*declared, *lent}:
+                continue
+            key = target.variable.key
+            again = [n for n in ir.walk(self.loop) if isinstance(n, ir.Assign) and key in ir.names(n.target)]
+            if len(again) == 1 and key not in ir.names(one.value):
+                yield target.variable
+
     def in_turn(self, one: ir.Expr) -> str:
         """The key of a variable that has one value from the first work of a turn on; empty for others."""
         if not isinstance(one, ir.Name) or one.variable.type.volatile:
             return ""
-        own = one.variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
+        own = one.variable.scope in _OF_FUNCTION
         plain = one.variable.type.shape in (ir.Shape.INTEGER, ir.Shape.POINTER) or is_dim3(one.variable)
         rest = self.statements[self.begins() :]
         assigned = (key for s in rest for n in ir.walk(s) if isinstance(n, ir.Assign) for key in ir.names(n.target))
         changed = {*assigned, *ir.lent(self.function.body, FILLS)}
         return one.variable.key if own and plain and one.variable.key not in changed else ""
 
-    def may_shadow(self, pointer: ir.Variable) -> bool:
+    def may_shadow(self, pointer: ir.Variable, text: bytes) -> bool:
         """Whether a variable's name may stand for another one in the body: its value is given to work and no more."""
         declared = {s.variable.name for s in self.statements if isinstance(s, ir.Declare)}
         spelling = pointer.type.spelling
-        plain = pointer.scope is ir.Scope.LOCAL and pointer.type.shape is ir.Shape.POINTER and not pointer.type.volatile
+        plain = pointer.type.shape is ir.Shape.POINTER and not pointer.type.volatile
+        plain = plain and (self.calm or pointer.scope in _OF_FUNCTION)
         if not plain or spelling.endswith("const") or pointer.name in declared or pointer.key in self._declared():
             return False
         if pointer.key in ir.lent(self.function.body, FILLS):
             return False
-        mentions = sum(isinstance(n, ir.Name) and n.variable.key == pointer.key for n in ir.walk(self.loop))
+        leaves = [n for n in ir.walk(self.loop) if isinstance(n, (ir.Name, ir.Select))]
+        mentions = [n for n in leaves if (one := ir.named(n)) is not None and one.key == pointer.key]
+        if any(n.span is None or text[n.span.start : n.span.end] != pointer.name.encode() for n in mentions):
+            return False  # ``this->p``, or a name in another file
         here = [mention for s in self.statements[self.begins() :] for mention in handed_on(s, pointer)]
-        return bool(here) and all(here) and len(here) == mentions
+        return bool(here) and all(here) and len(here) == len(mentions)
 
     def _declared(self) -> set[str]:
         return {n.variable.key for n in ir.walk(self.loop) if isinstance(n, ir.Declare)}
@@ -219,8 +243,17 @@ class Body:
         return all(calm(one, 0) for one in ir.walk(self.loop))
 
 
-def body_of(program: ir.Program, function: ir.Function, key: str, calls: frozenset[int] = frozenset()) -> Body | None:
-    """The loop of this number, if it is a statement of a block, and nothing jumps about there."""
+def body_of(
+    program: ir.Program,
+    function: ir.Function,
+    key: str,
+    calls: frozenset[int] = frozenset(),
+    copies: frozenset[int] = frozenset(),
+) -> Body | None:
+    """The loop of this number, if it is a statement of a block, and nothing jumps about there.
+
+    `calls` are operations that are work on one stream as a whole, and `copies` change no variables.
+    """
     if not key.isdigit() or any(isinstance(n, (ir.Obstacle, ir.Case)) for n in ir.walk(function.body)):
         return None
     nodes = list(ir.walk(function.body))
@@ -253,7 +286,13 @@ def body_of(program: ir.Program, function: ir.Function, key: str, calls: frozens
         calls,
         id(loop) in placed and not _leaves_function(loop),
         outers,
+        Harmless(program, copies).statement(loop),
     )
+
+
+def _named_in(target: ir.Expr) -> Iterator[str]:
+    leaves = (n for n in ir.walk(target) if isinstance(n, (ir.Name, ir.Select)))
+    return (one.key for n in leaves if (one := ir.named(n)) is not None)
 
 
 def _leaves_function(loop: ir.Loop) -> bool:

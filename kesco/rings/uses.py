@@ -28,6 +28,9 @@ class Use:
 
 
 class _Changing(Protocol):
+    @property
+    def calm(self) -> bool: ...
+
     def changing(self) -> frozenset[str]: ...
 
     def values(self) -> Mapping[str, ir.Expr | None]: ...
@@ -50,8 +53,9 @@ def is_dim3(variable: ir.Variable) -> bool:
 
 def handed_on(node: ir.Expr | ir.Stmt, pointer: ir.Variable, inside: bool = False) -> Iterator[bool]:
     """True for each mention of a pointer whose value goes to the device's work and nowhere else."""
-    if isinstance(node, ir.Name):
-        if node.variable.key == pointer.key:
+    variable = ir.named(node) if isinstance(node, (ir.Name, ir.Select)) else None
+    if variable is not None:
+        if variable.key == pointer.key:
             yield inside
     elif isinstance(node, ir.Launch):
         for one in node.configuration:
@@ -72,7 +76,8 @@ def pointer_of(use: Use, access: Access) -> ir.Variable | None:
     argument = _argument(use, access)
     if argument is None:
         return None
-    names = [n.variable for n in ir.walk(argument) if isinstance(n, ir.Name)]
+    leaves = (n for n in ir.walk(argument) if isinstance(n, (ir.Name, ir.Select)))
+    names = [one for n in leaves if (one := ir.named(n)) is not None]
     pointers = [one for one in names if one.type.shape is not ir.Shape.INTEGER]
     return pointers[0] if len(pointers) == 1 else None
 
@@ -98,6 +103,8 @@ def deciding_in(steering: Steering, use: Use, access: Access, body: _Changing) -
         deciding.append(node.arguments[2])
     else:
         at = next(n for n, one in enumerate(node.arguments) if one is argument)
+        if not node.kernel.candidates:
+            return None
         for kernel in node.kernel.candidates:
             decides = steering.get(kernel, {}).get(at)
             if decides is None:
@@ -106,7 +113,7 @@ def deciding_in(steering: Steering, use: Use, access: Access, body: _Changing) -
                 return None  # a default argument may be another one each time
             deciding += [node.arguments[n] for n in decides]
         deciding += node.configuration[:3]
-    same = _Same(body.changing(), body.values(), set())
+    same = _Same(body.changing(), body.values(), set(), body.calm)
     alike = [same.expression(one, pointer=one is argument) for one in deciding]
     return frozenset(same.found) if all(alike) and deciding[1:] else None
 
@@ -129,19 +136,22 @@ def _parameter(launch: ir.Launch, access: Access) -> int:
 class _Same:
     """Which expressions are the same in turns with the same values of the variables `found`.
 
-    `changed` are those that change in the loop, and `values` what some of them are in each turn (`Body.values`).
+    `changed` are those that change in the loop, and `values` what some of them are in each turn (`Body.values`). In a
+    `calm` loop nothing changes variables that are not the function's own, but where it names them.
     """
 
     changed: frozenset[str]
     values: Mapping[str, ir.Expr | None]
     found: set[str]
+    calm: bool
 
     def expression(self, one: ir.Expr, *, pointer: bool = False) -> bool:
         """Whether an expression of integers, and of one pointer where that may be, has one value in such turns."""
         for node in ir.walk(one):
-            if isinstance(node, ir.Name):
-                through = pointer and node.variable.type.shape is ir.Shape.POINTER
-                if node.variable.constant is None and not through and not self._variable(node.variable):
+            variable = ir.named(node) if isinstance(node, (ir.Name, ir.Select)) else None
+            if variable is not None:
+                through = pointer and variable.type.shape is ir.Shape.POINTER
+                if variable.constant is None and not through and not self._variable(variable):
                     return False
             elif isinstance(node, ir.Call):
                 if not node.constructs or not node.name.endswith("dim3"):
@@ -151,7 +161,7 @@ class _Same:
         return True
 
     def _variable(self, one: ir.Variable) -> bool:
-        own = one.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and not one.type.volatile
+        own = (self.calm or one.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)) and not one.type.volatile
         whole = one.type.shape is ir.Shape.INTEGER
         if not own or not (whole or is_dim3(one)):
             return False

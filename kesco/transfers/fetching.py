@@ -54,7 +54,7 @@ def fetches(
         nodes = list(ir.walk(function.body))
         calls = [n for n in nodes if isinstance(n, ir.Call)]
         to_numbers = all(_to_numbers(n) for n in calls if n.operation in copies)
-        harmless = Unlooked(program, frozenset(ours), to_numbers=to_numbers)
+        harmless = Unlooked(program, frozenset(ours), to_numbers=to_numbers, this=function.method_of)
         inside = {n.operation for n in calls if n.operation not in small or not _pageable(n)}
         if any(isinstance(n, ir.Obstacle) for n in nodes):
             continue

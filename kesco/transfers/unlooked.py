@@ -28,9 +28,9 @@ _STREAMS = frozenset({"cerr", "cout", "clog", "stderr", "stdout", "endl"})
 class Unlooked(Harmless):
     """What may stand between a copy to the host and the wait for it."""
 
-    def __init__(self, program: ir.Program, copies: frozenset[int], *, to_numbers: bool) -> None:
+    def __init__(self, program: ir.Program, copies: frozenset[int], *, to_numbers: bool, this: str = "") -> None:
         super().__init__(program, copies, LEAST_FETCHED)
-        self.to_numbers = to_numbers
+        self.to_numbers, self.this = to_numbers, program.records.get(this)
 
     def statement(self, one: ir.Stmt) -> bool:
         """Whether a statement changes no memory that may be a destination, and looks at none."""
@@ -75,8 +75,10 @@ class Unlooked(Harmless):
 
     def _is_member(self, one: ir.Select) -> bool:
         """Whether it is a member of an object that holds more than numbers, and only such are read to come to it."""
-        if one.type.shape is ir.Shape.REFERENCE or one.base is None:
+        if one.type.shape is ir.Shape.REFERENCE:
             return False
+        if one.base is None:
+            return self.this is not None and not self.this.plain and self._has_more(self.this, 4)
         kind = type_of(one.base)
         kind = kind.element if one.arrow and kind is not None else kind
         if kind is None or not self._is_more(kind, 4):
@@ -92,8 +94,11 @@ class Unlooked(Harmless):
         record = self.program.records.get(kind.record) if kind.shape is ir.Shape.RECORD else None
         if record is None or not depth:
             return False
-        more = (f.type.shape is ir.Shape.POINTER or self._is_more(f.type, depth - 1) for f in record.fields)
-        return any(more) or (record.standard and _CONTAINER.fullmatch(kind.spelling) is not None)
+        container = record.standard and _CONTAINER.fullmatch(kind.spelling) is not None
+        return container or self._has_more(record, depth)
+
+    def _has_more(self, record: ir.Record, depth: int) -> bool:
+        return any(f.type.shape is ir.Shape.POINTER or self._is_more(f.type, depth - 1) for f in record.fields)
 
     def _inside(self, one: ir.Expr) -> bool:
         if not isinstance(one, ir.Call) or one.receiver is None:

@@ -55,7 +55,8 @@ def destination_problems(program: ir.Program) -> tuple[Problem, ...]:
             forms.setdefault(_form_of(program, function, one), set()).add(one.span)
         for form, spans in forms.items():
             seen |= spans
-            reader = _Looks(program, form, spans, members=all(_is_to_numbers(n) for n in calls if n.span in spans))
+            members = all(_is_to_numbers(n) for n in calls if n.span in spans)
+            reader = _Looks(program, form, spans, function.method_of, members=members)
             reader.before(function.body, Ahead(True, True, True))
             late = spans if not form else (spans - reader.seen) | reader.late
             late |= {one.span for one in calls if one.span in spans and way_of(one) != TO_HOST}
@@ -140,8 +141,9 @@ class _Looks(Reader):
 
     least = LEAST_FETCHED
 
-    def __init__(self, program: ir.Program, form: bytes, spans: set[Span], *, members: bool) -> None:
+    def __init__(self, program: ir.Program, form: bytes, spans: set[Span], this: str, *, members: bool) -> None:
         super().__init__(program)
+        self.this = program.records.get(this)
         self.form, self.spans, self.members = form, spans, members
 
     def before(self, one: ir.Stmt, ahead: Ahead) -> bool:
@@ -196,7 +198,8 @@ class _Looks(Reader):
     def _is_member(self, one: ir.Select) -> bool:
         """Whether it is a member of an object that such numbers cannot be, found by variables and such members."""
         if one.base is None:
-            return False
+            fields = self.this.fields if self.this is not None and not self.this.plain else ()
+            return any(_has_address(self.program, field.type) for field in fields)
         of = type_of(one.base)
         of = of.element if one.arrow and of is not None else of
         if of is None or not _has_address(self.program, of):

@@ -9,8 +9,8 @@ body has ``kesco_turn(r)`` once, and ahead of that nothing of CUDA. 2. The loop 
 name of the one that was given to ``kesco_turns``. That one has one value in the loop. 4. Memory that a turn takes it
 gives back, in a later statement of the body, and its variable is declared there. 5. The value of all these variables
 goes to launches, copies and memsets, nowhere else. 6. All calls of these names belong to a ring. 7. ``kesco_pin(r, …)``
-may stand right before the loop (`pins`). What else ``kesco_turn`` is given are integers that the turn has set by then,
-and does not change.
+may stand right before the loop (`pins`). What else ``kesco_turn`` is given are integers that do not change from there
+to the turn's end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kesco.ir.turns import GIVE, LANE, PIN, PLACE, TAKE, TURN, TURNED, TURNS
 from kesco.source import Span
 from kesco.verify.calls import call_in, is_of, is_of_cuda, is_streams, names, statements_of
 from kesco.verify.lanes import in_lanes, leaves_function, left_by
-from kesco.verify.sources import word_of
+from kesco.verify.sources import Reader, word_of
 
 _OURS = (TURNS, TURN, LANE, TURNED, PLACE, TAKE, GIVE, PIN)
 _CALLED = re.compile(
@@ -43,7 +43,8 @@ class Ring:
     Only turns overlap in which the variables `alike` have the same values. `places` are buffers in two places; `taken`
     is memory of a turn's own, as the call that takes it. `pins` tells that the host's memory may be pinned in it.
     With `lanes`, turns of one number are on the same streams all through the loop `outer`: of each such loop in it, its
-    key, and the name of its counter.
+    key, and the name of its counter. In a `calm` loop nothing changes variables that are not the function's own, but
+    where it names them.
     """
 
     loop: ir.Loop
@@ -55,6 +56,7 @@ class Ring:
     pins: bool
     alike: frozenset[str]
     problems: tuple[str, ...]
+    calm: bool
     lanes: tuple[tuple[str, str], ...] = ()
     outer: ir.Loop | None = None
     left: int = 0
@@ -69,8 +71,8 @@ class Ring:
         return self.outer is not None and self.outer.span.start <= place.start < self.outer.span.end
 
 
-def rings_of(function: ir.Function) -> tuple[Ring, ...]:
-    """The rings of a function."""
+def rings_of(program: ir.Program, function: ir.Function) -> tuple[Ring, ...]:
+    """The rings of a function of a program."""
     found = []
     for block in (n for n in ir.walk(function.body) if isinstance(n, ir.Block) and not n.declares):
         flat = statements_of(block)
@@ -85,7 +87,9 @@ def rings_of(function: ir.Function) -> tuple[Ring, ...]:
                 inside = [n for n in ir.walk(loop.body) if isinstance(n, ir.Loop) and _begins(n, LANE)]
                 left = left_by(loop, declared.variable) if inside else {}
                 calls = max(1, len(inside)) + len(left)
-                rings = [_ring(function, declared.variable, call, one, pin, calls, left) for one in inside or [loop]]
+                calm = Reader(program).is_calm(loop)
+                var = declared.variable
+                rings = [_ring(function, var, call, one, pin, calls, left, calm=calm) for one in inside or [loop]]
                 found += in_lanes(rings, loop, left) if inside else rings
     return tuple(found)
 
@@ -100,17 +104,23 @@ def stray_calls(program: ir.Program) -> Iterator[tuple[Span, str]]:
     text = program.text
     if not _CALLED.search(text):
         return
-    rings = [one for f in program.functions for one in rings_of(f)]
+    own = [f.span for f in program.functions if f.here]
+    once = [f for f in program.functions if f.here or not any(_is_inside(f.span, one) for one in own)]  # no instance
+    rings = [one for f in once for one in rings_of(program, f)]
     belong = sum((1 if one.lanes else 3) + len(one.places) + 2 * len(one.taken) + one.pins for one in rings)
     belong += sum({id(one.outer): 2 + one.left for one in rings if one.lanes}.values())
-    nodes = [n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Call) and word_of(n) in _OURS]
+    nodes = [n for f in once for n in ir.walk(f.body) if isinstance(n, ir.Call) and word_of(n) in _OURS]
     if len(nodes) != belong or len(_CALLED.findall(text)) != belong:
         yield Span(program.path, 0, 1, 1, 1), "turns of a loop begin, or have memory, where it cannot be followed"
 
 
+def _is_inside(one: Span, other: Span) -> bool:
+    return one.path == other.path and other.start <= one.start and one.end <= other.end
+
+
 def _ring(
     function: ir.Function, ring: ir.Variable, call: ir.Call, loop: ir.Loop, pin: ir.Call | None, calls: int,
-    left: Mapping[int, ir.Stmt],
+    left: Mapping[int, ir.Stmt], *, calm: bool,
 ) -> Ring:  # fmt: skip
     """A loop; so many `calls` begin its turns, and those of others that share the variable, or end them within."""
     wrong: list[str] = []
@@ -130,7 +140,7 @@ def _ring(
     streams = (n for n in ir.walk(loop) if isinstance(n, ir.Name) and is_streams(n.variable))
     if any(n.variable.key != own for n in streams):
         wrong.append("some of its work is on streams that are not those of the turn")
-    places = _places(function, ring, call, loop, body, begins, wrong)
+    places = _places(function, ring, call, loop, body, begins, wrong, calm=calm)
     taken = _taken(function, loop, body, begins, wrong)
     mentions = sum(is_of(n, ring) for n in ir.walk(function.body))
     if pin is not None and not is_of(pin.arguments[0], ring):
@@ -140,55 +150,64 @@ def _ring(
     for one in ir.walk(loop):
         if isinstance(one, ir.Call) and one.name.startswith("cu") and not _is_known(one):
             wrong.append(f"'{one.name}' is called in it")
-    alike = _alike(function, loop, body, begins, wrong)
-    return Ring(loop, tuple(body), begins, places, taken, function, pin is not None, alike, tuple(wrong))
+    alike = _alike(function, body, begins, wrong)
+    return Ring(loop, tuple(body), begins, places, taken, function, pin is not None, alike, tuple(wrong), calm)
 
 
-def _alike(function: ir.Function, loop: ir.Loop, body: list[ir.Stmt], begins: int, wrong: list[str]) -> frozenset[str]:
-    """What is the same in turns that may overlap: variables of the body that keep their values in the turn."""
+def _alike(function: ir.Function, body: list[ir.Stmt], begins: int, wrong: list[str]) -> frozenset[str]:
+    """What is the same in turns that may overlap: variables that keep their values from there to the end of a turn."""
     call = call_in(body[begins], TURN) if begins >= 0 else None
-    rest = [s for s in (loop.step, loop.condition, *body[begins:]) if s is not None]
-    changed = {key for s in rest for n in ir.walk(s) if isinstance(n, ir.Assign) for key in names(n.target)}
+    changed = {key for s in body[begins:] for n in ir.walk(s) if isinstance(n, ir.Assign) for key in names(n.target)}
     changed.update(lent_in(function.body))
-    before = {s.variable.key for s in body[: max(begins, 0)] if isinstance(s, ir.Declare)}
+    changed.update(s.variable.key for s in body[max(begins, 0) :] if isinstance(s, ir.Declare))
     found = set()
     for one in call.arguments[1:] if call is not None else ():
         name = ir.bare(one)
         whole = isinstance(name, ir.Name) and name.variable.type.shape is ir.Shape.INTEGER
         whole = whole and isinstance(name, ir.Name) and "__int128" not in name.variable.type.spelling
-        if not isinstance(name, ir.Name) or not whole or name.variable.key not in before - changed:
+        if not isinstance(name, ir.Name) or not whole or not _is_own(name.variable) or name.variable.key in changed:
             wrong.append("what is compared from turn to turn need not be what the turn has")
         else:
             found.add(name.variable.key)
     return frozenset(found)
 
 
+def names_in(target: ir.Expr | ir.Stmt) -> Iterator[str]:
+    """The keys of the variables that are mentioned, members of ``this`` among them."""
+    leaves = (n for n in ir.walk(target) if isinstance(n, (ir.Name, ir.Select)))
+    return (one.key for n in leaves if (one := ir.named(n)) is not None)
+
+
+def _is_own(variable: ir.Variable) -> bool:
+    return variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and not variable.type.volatile
+
+
 def _places(
     function: ir.Function, ring: ir.Variable, call: ir.Call, loop: ir.Loop, body: list[ir.Stmt], begins: int,
-    wrong: list[str],
+    wrong: list[str], *, calm: bool,
 ) -> dict[int, ir.Variable]:  # fmt: skip
-    """The buffers that are in two places: for the call that says where, the variable in the body."""
+    """The buffers that are in two places: for the call that says where, the variable in the body.
+
+    In a `calm` loop nothing changes variables that are not the function's own, but where it names them.
+    """
     found: dict[int, ir.Variable] = {}
     outer = call.arguments[1:]
     lent = set(lent_in(function.body, FILLS))
-    changed = {key for n in ir.walk(loop) if isinstance(n, ir.Assign) for key in names(n.target)}
+    changed = {key for n in ir.walk(loop) if isinstance(n, ir.Assign) for key in names_in(n.target)}
     for at, one in enumerate(outer):
-        name = ir.bare(one)
+        name = ir.named(one)
         here = begins + 1 + 2 * at
         declared, set_ = (*body[here : here + 2], None, None)[:2]
         place = call_in(set_, PLACE) if set_ is not None else None
-        if not isinstance(declared, ir.Declare) or place is None or not isinstance(name, ir.Name):
+        if not isinstance(declared, ir.Declare) or place is None or name is None:
             wrong.append("a buffer of its turns is not declared where they begin")
             continue
         inner, target = declared.variable, ir.bare(place.arguments[2])
-        fits = (
-            is_of(place.arguments[0], ring)
-            and place.arguments[1] == ir.Constant(at)
-            and inner.name == name.variable.name
-        )
+        fits = is_of(place.arguments[0], ring) and place.arguments[1] == ir.Constant(at) and inner.name == name.name
         if not fits or not isinstance(target, ir.AddressOf) or not is_of(ir.bare(target.target), inner):
             wrong.append(f"'{inner.name}' is not the buffer of its turns that has this name")
-        if name.variable.key in lent or name.variable.key in changed or name.variable.scope is not ir.Scope.LOCAL:
+        own = name.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) or calm
+        if name.key in lent or name.key in changed or not own or name.type.volatile:
             wrong.append(f"'{inner.name}' may be another buffer in each turn")
         if not _goes_to_work(inner, loop, set_):
             wrong.append(f"the address in '{inner.name}' may be kept or seen")

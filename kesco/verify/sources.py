@@ -251,6 +251,12 @@ class Reader:
             return all(self.printed(c) for c in ir.children(one))
         return isinstance(one, ir.Expr) and self.calm_value(one)
 
+    def is_calm(self, loop: ir.Loop) -> bool:
+        """Whether a loop changes nothing but small variables that it names, and those by no other name."""
+        targets = (n.target for n in ir.walk(loop) if isinstance(n, ir.Assign))
+        names = (n.variable for one in targets for n in ir.walk(one) if isinstance(n, ir.Name))
+        return self._calm_body(loop) and not any(v.type.shape is ir.Shape.REFERENCE for v in names)
+
     # ---- variables ---------------------------------------------------------------------------------------------
 
     def holds(self, target: ir.Expr) -> bool:

@@ -26,7 +26,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kesco.ir import program as ir
-from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, through_parameter
+from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, context_of, through_parameter
 from kesco.ir.failures import runs_at_exit
 from kesco.ir.flow import Mark, Region, Role, Site, SiteKind
 from kesco.ir.kernels import writes_no_more
@@ -37,7 +37,7 @@ from kesco.verify.conflicts import bits, hazards
 from kesco.verify.earlier import those_before
 from kesco.verify.happens_before import HappensBefore
 from kesco.verify.match import Matching, is_work, loops, plain_label
-from kesco.verify.rings import Ring, leaves_turn, lent_in, on_each_way
+from kesco.verify.rings import Ring, leaves_turn, lent_in, names_in, on_each_way
 from kesco.verify.sources import word_of
 from kesco.verify.values import issued_in
 from kesco.verify.verdict import Rule, Unordered
@@ -119,8 +119,8 @@ class Beside:
             other = self._serial_site(site)
             mine = [a for a in site.accesses if any(a.buffer == b for b in _own_buffers(site, calls))]
             for access in mine:
-                alike = [a for a in other.accesses if (a.why, a.mode) == (access.why, access.mode)] if other else []
-                here = [a for a in site.accesses if (a.why, a.mode) == (access.why, access.mode)]
+                alike = [a for a in other.accesses if _way(a) == _way(access)] if other else []
+                here = [a for a in site.accesses if _way(a) == _way(access)]
                 known = self.same.setdefault(access.buffer.key, alike[0].buffer.key) if len(alike) == 1 else ""
                 if len(here) != 1 or len(alike) != 1 or known != alike[0].buffer.key:
                     self.wrong.append(f"'{access.buffer.name}' of a turn is not known to be one buffer")
@@ -295,10 +295,11 @@ class _Fixed:
     def __init__(self, ring: Ring) -> None:
         inside = list(ir.walk(ring.loop))
         targets = (n.target for n in inside if isinstance(n, ir.Assign))
-        assigned = {n.variable.key for one in targets for n in ir.walk(one) if isinstance(n, ir.Name)}
+        assigned = {key for one in targets for key in names_in(one)}
         assigned.update(lent_in(ring.function.body))
         declared = {n.variable.key for n in inside if isinstance(n, ir.Declare)}
         self._changing = (assigned | declared) - ring.alike
+        self._calm = ring.calm
         self._begins: dict[str, ir.Expr] = {}
         for at, one in enumerate(ring.statements):
             if isinstance(one, ir.Declare) and one.initial is not None and one.variable.key not in assigned:
@@ -307,12 +308,13 @@ class _Fixed:
                     self._begins[one.variable.key] = one.initial
 
     def expression(self, one: ir.Expr | ir.Stmt) -> bool:
-        if isinstance(one, ir.Name):
-            variable = one.variable
+        variable = ir.named(one) if isinstance(one, (ir.Name, ir.Select)) else None
+        if variable is not None:
             if variable.constant is not None or _is_pointer(one):
                 return True
             whole = variable.type.shape is ir.Shape.INTEGER or variable.type.spelling.removeprefix("const ") == "dim3"
-            own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and not variable.type.volatile
+            own = self._calm or variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
+            own = own and not variable.type.volatile
             begins = self._begins.get(variable.key)
             same = variable.key not in self._changing or (begins is not None and self.expression(begins))
             return whole and own and same
@@ -325,6 +327,11 @@ class _Fixed:
 
 def _is_pointer(node: ir.Expr | ir.Stmt) -> bool:
     return isinstance(node, ir.Name) and node.variable.type.shape is ir.Shape.POINTER
+
+
+def _way(access: Access) -> tuple[str, AccessMode, str]:
+    """Through what an access goes, in which call of its function: these are met in the same order in both programs."""
+    return access.why, access.mode, context_of(access.buffer)
 
 
 def _own_buffers(site: Site, calls: Mapping[int, object]) -> list[Buffer]:

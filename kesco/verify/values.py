@@ -183,12 +183,21 @@ def issued_in(node: ir.Expr | ir.Stmt) -> tuple[str, ...]:
 
 
 def _by_name(one: ir.Expr | ir.Stmt) -> str:
-    return _in_words(one, lambda known: known.name)
+    return _in_words(one, lambda known: known.name, _of_this)
 
 
-def _in_words(one: ir.Expr | ir.Stmt, name: Callable[[ir.Variable], str]) -> str:
-    inner = ", ".join(_in_words(part, name) for part in ir.children(one))
+def _of_this(one: ir.Select) -> str:
+    """A member of ``this`` by its name alone, which a variable of a turn may have, too."""
+    return known.name if (known := ir.named(one)) is not None else ""
+
+
+def _in_words(
+    one: ir.Expr | ir.Stmt, name: Callable[[ir.Variable], str], member: Callable[[ir.Select], str] = lambda _: ""
+) -> str:
+    inner = ", ".join(_in_words(part, name, member) for part in ir.children(one))
     match one:
+        case ir.Select() if word := member(one):
+            return word
         case ir.Name(variable=known):
             return name(known)
         case ir.Constant(value=value):

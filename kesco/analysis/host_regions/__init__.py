@@ -36,6 +36,7 @@ from kesco.analysis.host_regions.counting import Counting
 from kesco.analysis.host_regions.entries import MARK, Entries
 from kesco.analysis.host_regions.launching import Launching
 from kesco.analysis.host_regions.libraries import Libraries, settled
+from kesco.analysis.host_regions.marking import Marking
 from kesco.analysis.host_regions.open_orders import OpenOrders
 from kesco.analysis.host_regions.pointing import Pointing
 from kesco.analysis.host_regions.quiet import Quiet
@@ -147,7 +148,7 @@ def _walked(
     libraries = Libraries(pointing)
     walk = _Walk(engine, texts, entries, Calls(engine), paths, libraries, trusts)
     engine.orders = opened.orders()
-    engine.watcher = Touching(paths, Launching(pointing, effects), Runtime(pointing, libraries))
+    engine.watcher = Touching(paths, Marking(paths), Launching(pointing, effects), Runtime(pointing, libraries))
     engine.first, engine.numbers = entries.held_at_first, entries.numbers
     walk.refused = refused_by(walk.all)
     if not walk.refused and opened.loosens(engine.orders):

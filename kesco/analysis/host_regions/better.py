@@ -197,6 +197,8 @@ def _either(one: Region, other: Region | None, *, whole: bool) -> Region:
             if whole and one.serial_because and _is_read(other)
             else one
         )
+    if len(_told(other)) > len(_told(one)) and _gain(other)[:2] >= _gain(one)[:2]:
+        return other
     if _gain(other) < (0, 2) and not (one.serial_because and _is_known(other)):
         return one
     if _calls(one) and other.calling is None:
@@ -210,6 +212,14 @@ def _is_known(region: Region) -> bool:
     """Whether it is known what all of its work touches: then what is said of the region is the reason."""
     touched = (a.buffer for s in region.sites if s.role is Role.MOVABLE for a in s.accesses)
     return UNKNOWN not in touched
+
+
+def _told(region: Region) -> set[str]:
+    """The loops in which it is known what all touch, so that their turns may be told from each other."""
+    spans = {s.loop: s.span for s in region.sites if s.mark is not None}
+    vague = [s for s in region.sites if s.foreign or s.outside or any(a.buffer == UNKNOWN for a in s.accesses)]
+    inside = {key for key, span in spans.items() for s in vague if span.start <= s.span.start < span.end}
+    return spans.keys() - inside
 
 
 def _gain(region: Region, *, calls: bool = True) -> tuple[int, int, int, int]:

@@ -28,11 +28,15 @@ _KINDS = {
 
 @dataclass(slots=True)
 class Buffers:
-    """Answers for one engine; `made` has the trips of loops in which objects were made."""
+    """Answers for one engine; `made` has the trips of loops in which objects were made.
+
+    `turned` is memory of a turn's own, by the operation that says where it is.
+    """
 
     engine: Engine
     texts: Texts
     made: dict[Object, tuple[Iteration, ...]] = field(default_factory=dict)
+    turned: dict[Object, int] = field(default_factory=dict)
     _known: dict[Object, Buffer] = field(default_factory=dict)
 
     def of(self, one: Object) -> Buffer:
@@ -48,6 +52,8 @@ class Buffers:
             fixed = self.texts.program.is_fixed(one.name)
             return Buffer(one.name, one.name, BufferKind.SYMBOL, apart=not self._has_managed(), fixed=fixed)
         kind = _KINDS.get(one.kind, BufferKind.HOST)
+        if one in self.turned:
+            return self._of_turn(self.turned[one], kind)
         name, span = one.name, None
         if kind is not BufferKind.ENTRY and one.place >= 0:
             places = (one.place, *(call.place for call, _ in self.engine.chain(one.context)))
@@ -63,6 +69,13 @@ class Buffers:
         if one.kind == HANDLE:
             name = f"the workspace of {name}"
         return Buffer(f"{one.kind}:{one.number}", name, kind, span, size)
+
+    def _of_turn(self, operation: int, kind: BufferKind) -> Buffer:
+        """Memory of a turn's own, called as the variable that is told where it is."""
+        span = self.texts.program.operations[operation].span
+        written = self.texts.program.text[span.start : span.end].decode("utf-8", "replace")
+        name = written.rpartition("&")[2].partition(")")[0].partition(",")[0].strip()
+        return Buffer(f"alloc:{operation}:{name}", name, kind, span)
 
     def _has_managed(self) -> bool:
         return any(name == "managed" for name, _ in self.texts.program.constructs)

@@ -85,6 +85,10 @@ class Counting:
         self.decided = True
         return any(self.trips.values())
 
+    def is_counted(self, loop: ir.Loop) -> bool:
+        """Whether trips of a loop have sites of their own."""
+        return self.decided and self.trips.get(loop.number) is not None
+
     def around(self, frame: Frame, function: ir.Function) -> tuple[Iteration, ...]:
         """The trips that control is in, of the loops around it that are counted, outermost first."""
         if not self.decided:

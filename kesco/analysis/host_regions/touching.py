@@ -18,6 +18,7 @@ from kesco.analysis.host.values import ANYWHERE, NUMBER, ONE, STATUS, ZERO, Obje
 from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.launching import Launching
 from kesco.analysis.host_regions.leaving import ended, is_end, throws, unwinds
+from kesco.analysis.host_regions.marking import Marking
 from kesco.analysis.host_regions.runtime import Runtime
 from kesco.analysis.host_regions.watching import Level, Watching
 from kesco.frontend.api_table import host_call
@@ -30,13 +31,14 @@ _STREAMS = re.compile(
 )
 _COPIES = re.compile(r"\d(kesco_copy(?:_2d|_to_symbol|_from_symbol|_here)?|kesco_send|kesco_fetch)(?:E|I|P)")
 _CURRENT, _ON = re.compile(r"\dkesco_currentE"), re.compile(r"\dKescoOnE")
-_WAITS = re.compile(
-    r"\d(?:kesco_sent|kesco_fetched|kesco_turned|kesco_give|kesco_turns|kesco_place|kesco_take|kesco_pin)(?:E|I|R)"
-)
+_WAITS = re.compile(r"\d(?:kesco_sent|kesco_fetched|kesco_give)(?:E|I|R)")
+_AROUND = re.compile(r"\dkesco_(?:turned|turns|pin)(?:E|I|R)")
+_PLACES = re.compile(r"\d(kesco_place|kesco_take)(?:E|I|R)")
 _HINTS = re.compile(r"\d(?:kesco_prefetch|kesco_mark|kesco_hold)E")
 _FILLS, _BLAS = re.compile(r"\dkesco_memsetE"), re.compile(r"\dkesco_blasE")
 _OWN = re.compile(r"\dkesco_(?:own|owned)I")
 _REPLAYS = re.compile(r"\d(kesco_replay(?:_alone)?)I")
+_POINTER = 8
 _PROGRESS = ("io", "clock", "exit", "thread")
 
 
@@ -48,6 +50,7 @@ class Touching:
     """See the module's docstring; the interpreter's watcher."""
 
     paths: Watching
+    marking: Marking
     launching: Launching
     runtime: Runtime
 
@@ -81,7 +84,8 @@ class Touching:
         unwinds(self.paths, frame, instruction, state)
 
     def begins(self, frame: Frame, head: str, state: State) -> None:
-        """Loops are told by the text."""
+        """Control comes to where a trip of a loop begins."""
+        self.marking.begins(frame, head, state)
 
     def touches(
         self, state: State, one: Object | None, where: tuple[Offset, int | None] = (ANYWHERE, None), *, writes: bool
@@ -115,12 +119,29 @@ class Touching:
         if _BLAS.search(name):
             self.runtime.libraries.set_own(state, values)
             return NUMBER
+        if _AROUND.search(name):  # there the host waits
+            self.paths.site(state, "cudaDeviceSynchronize", name, SiteKind.SYNC, Role.DEVICE_SYNC)
+            return NUMBER
+        if (place := _PLACES.search(name)) is not None:
+            return self._placed(state, place[1], values)
         if (replay := _REPLAYS.search(name)) is not None:
             return self._replayed(state, replay[1], values)
         if is_end(name):
             ended(self.paths, values, state)
             return STATUS
         return STATUS if _WAITS.search(name) or _HINTS.search(name) else None
+
+    def _placed(self, state: State, name: str, values: list[Value]) -> Value:
+        """A turn has memory of its own there, as if it had been allocated."""
+        activation, at, through, _ = self.paths.where()
+        operation = self.paths.operation(activation, at, through or name)
+        if operation < 0:
+            activation.stay_serial(f"{name} has no place of its own in the text", self.paths.span(activation, at))
+        made = self.paths.engine.resource("device", f"{name}:{operation}")
+        self.paths.buffers.turned[made] = operation
+        state.make(made)
+        state.store(values[2], pointer(made), _POINTER)
+        return STATUS
 
     def _replayed(self, state: State, name: str, values: list[Value]) -> Value:
         """What is around statements that become a graph: they run once, and what they did is given to a stream then."""
