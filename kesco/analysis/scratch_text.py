@@ -243,7 +243,7 @@ class Text:
             return []
         parts: list[ir.Expr | ir.Stmt]
         match one:
-            case ir.DEFAULT | ir.VARYING:
+            case ir.DEFAULT | ir.VARYING | ir.OF_INSTANCE:
                 return None
             case ir.Constant() | ir.Literal():
                 return []

@@ -87,7 +87,11 @@ TOGETHER = {
         "int n = argc; f(x, n); f(x + n, n)",
         {"f#1 f#2"},
     ),
-    "parts of any size that meet": (SOME, "int n = argc; f(x, n + 1); f(x + n, n); f(y, n)", {"f#1 f#3", "f#2 f#3"}),
+    "parts of any size that meet": (
+        SOME,
+        "int n = argc; f(x, n + 1); f(x + n, n); f(y, n); add<<<1, 32>>>(x, z)",
+        {"f#1 f#3", "f#2 f#3", "f#3 add"},
+    ),
     "a device symbol beside pointers from outside": (
         "__constant__ float by[2];\n__global__ void scale(float* p) { p[threadIdx.x] *= by[0]; }\n"
         "void f(float* p, const float* q) { scale<<<1, 32>>>(p); add<<<1, 32>>>(q, p); }\n",
