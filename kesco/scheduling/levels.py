@@ -268,8 +268,11 @@ def stages(dfg: Dfg) -> int:
 
 
 def in_turn(dfg: Dfg, first: int, second: int) -> bool:
-    """Whether `first` of one trip of a loop may run beside `second` of the trip before, on which it does not depend."""
-    if first == second or not dfg.region.loops:
+    """Whether `first` of one trip of a loop may run beside `second` of the trip before, on which it does not depend.
+
+    It does not if the host has waited for that.
+    """
+    if first == second or not dfg.region.loops or dfg.region.sites[second].held is Held.ALL:
         return False
     behind = first in reached(dfg, dfg.region.successors, second)
     return behind and not nx.has_path(dfg.graph, second, first)

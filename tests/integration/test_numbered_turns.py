@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("toolchain")
     ("name", "why"),
     [
         ("turns_counted_early", "what its turns are numbered by changes before they begin"),
-        ("turns_of_one_number_that_meet", "'scale#5' may run before 'scale#5' is done"),
+        ("turns_of_one_number_that_meet", "'scale#3' may run before 'scale#3' is done"),
     ],
 )
 def test_the_proof_refuses_numbers_that_tell_no_turns_apart(
