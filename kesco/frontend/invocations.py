@@ -34,8 +34,9 @@ from kesco.source import Span
 K = CursorKind
 _STUB = "__device_stub__"
 _NAMED = re.compile(rb"(?:::)?[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*|\[\w+\])*")  # to say it again does nothing
-_CALLED = (K.FUNCTION_DECL, K.CXX_METHOD)
+_CALLED = K.FUNCTION_DECL, K.CXX_METHOD
 _FUNCTIONS = (*_CALLED, K.CONSTRUCTOR, K.DESTRUCTOR, K.CONVERSION_FUNCTION, K.FUNCTION_TEMPLATE)
+_KERNELS = (K.FUNCTION_DECL, K.FUNCTION_TEMPLATE, K.OVERLOADED_DECL_REF)
 _RETURN_TWICE = {"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "vfork"}
 _ONLY_ASKS = {"__builtin_constant_p", "__builtin_object_size", "__builtin_dynamic_object_size"}  # evaluates nothing
 _RESUMES = "std::__n4861::coroutine_handle::", "std::coroutine_handle::"  # whatever coroutine it stands for
@@ -223,13 +224,10 @@ class Invocations(Expressions):
         if target is not None and kind_of(target) is K.FUNCTION_DECL and is_kernel(target):
             return self._kernel(target)
         name = (target.spelling if target is not None else "") or at.spelling
-        if not name:
-            for child in at.get_children():
-                if kind_of(child) is K.OVERLOADED_DECL_REF:
-                    name = child.spelling
-        # a variable, a structured binding among them, or the result of a call: its name says nothing of the kernel's
-        value = target is not None and kind_of(target) in (K.VAR_DECL, K.PARM_DECL, K.FIELD_DECL, K.UNEXPOSED_DECL)
-        return ir.Kernel(name or "kernel", () if value or kind_of(at) is K.CALL_EXPR or not name else (f"?{name}",))
+        name = name or next((c.spelling for c in at.get_children() if kind_of(c) is K.OVERLOADED_DECL_REF), "")
+        # a variable's name, or a parameter's of a template, says nothing of the kernel's
+        value = kind_of(at) is K.CALL_EXPR or (target is not None and kind_of(target) not in _KERNELS)
+        return ir.Kernel(name or "kernel", () if value or not name else (f"?{name}",))
 
     def _kernel(self, target: Cursor) -> ir.Kernel:
         outputs = priority = None

@@ -56,6 +56,7 @@ from kesco.ir.types import Variable as Variable
 from kesco.ir.types import held_by as held_by
 from kesco.ir.walking import always as always
 from kesco.ir.walking import bare as bare
+from kesco.ir.walking import changes_others as changes_others
 from kesco.ir.walking import children as children
 from kesco.ir.walking import flat as flat
 from kesco.ir.walking import lent as lent

@@ -6,12 +6,13 @@ nodes is read off their annotations, so that a new kind of node is walked, too, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 
 from kesco.ir.replay import ENDS
 from kesco.ir.tree import (
     AddressOf,
+    Assign,
     Block,
     Branch,
     Call,
@@ -185,3 +186,27 @@ def named(node: Expr | Stmt) -> Variable | None:
     if not isinstance(one, Select) or one.span is None or not (one.base is None or bare(one.base) == Literal("this")):
         return None
     return Variable(f"this->{one.member}", one.member, one.type, Scope.GLOBAL, _NOWHERE)
+
+
+def changes_others(node: Expr | Stmt, bodies: Mapping[str, Stmt]) -> bool:
+    """Whether a function that is called there may change what is not a variable of its own.
+
+    `bodies` has functions by their keys; what others do is not looked at.
+    """
+    seen: set[str] = set()
+    todo: list[Expr | Stmt] = [node]
+    while todo:
+        for call in [n for n in walk(todo.pop()) if isinstance(n, Call) and n.key in bodies and n.key not in seen]:
+            seen.add(call.key)
+            todo.append(bodies[call.key])
+            targets = [n.target for n in walk(bodies[call.key]) if isinstance(n, Assign)]
+            if not all(_is_own(one) for one in targets):
+                return True
+    return False
+
+
+def _is_own(target: Expr) -> bool:
+    one = bare(target)
+    return (
+        isinstance(one, Name) and one.variable.scope is Scope.LOCAL and one.variable.type.shape is not Shape.REFERENCE
+    )

@@ -275,6 +275,7 @@ def body_of(
         for n in around
         if n.span.end == span.end or n.tested_after or program.text[n.span.end - 1 : n.span.end] == b"}"
     ]
+    bodies = {f.key: f.body for f in program.functions}
     outers = tuple(sorted((n for n in ends if id(n) in placed), key=lambda n: n.span.start))
     return Body(
         key,
@@ -286,7 +287,7 @@ def body_of(
         calls,
         id(loop) in placed and not _leaves_function(loop),
         outers,
-        Harmless(program, copies).statement(loop),
+        Harmless(program, copies).statement(loop) and not ir.changes_others(loop, bodies),
     )
 
 

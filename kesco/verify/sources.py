@@ -255,7 +255,8 @@ class Reader:
         """Whether a loop changes nothing but small variables that it names, and those by no other name."""
         targets = (n.target for n in ir.walk(loop) if isinstance(n, ir.Assign))
         names = (n.variable for one in targets for n in ir.walk(one) if isinstance(n, ir.Name))
-        return self._calm_body(loop) and not any(v.type.shape is ir.Shape.REFERENCE for v in names)
+        calls = ir.changes_others(loop, {key: one.body for key, one in self.bodies.items()})
+        return self._calm_body(loop) and not calls and not any(v.type.shape is ir.Shape.REFERENCE for v in names)
 
     # ---- variables ---------------------------------------------------------------------------------------------
 

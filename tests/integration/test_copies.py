@@ -222,7 +222,7 @@ int main(int argc, char**) { std::vector<float> x(argc), y(argc), z(argc); run(x
     outcome = compiled(tmp_path, body=body)
     (result,) = outcome.rewritten
     assert result.region.function == "run"
-    assert held(outcome) == [(Held.SOURCE, True), (Held.LATER, False), (Held.ALL, True)]  # who calls it is not seen
+    assert held(outcome) == [(Held.SOURCE, False), (Held.LATER, False), (Held.LATER, False)]
 
 
 FROM_OUTSIDE = """
