@@ -4,10 +4,10 @@ In: the program, and a region as it is to be planned. Out: such loops (`ir.turns
 it looks at statements: what order is needed *within* a turn the stages behind find out as if there were one turn at a
 time, and the proof shows that apart from that nothing is.
 
-1. The loop counts, is a statement of a block, and is left only by its condition or ``break``. In it there are launches,
-memsets and copies, and nothing that another turn's work could show. 2. Memory that each turn
-allocates and frees (`own`) is a turn's own. So is a buffer that two turns would otherwise share, where all that touches
-it does so through one variable. 3. That buffer gets a second place, which begins as a copy. So it holds in each turn
+1. The loop is a statement of a block, and is left only by its condition or ``break``. In it there are launches, memsets
+and copies, and nothing that another turn's work could show. 2. Memory that each turn allocates and frees (`own`) is a
+turn's own. So is a buffer that two turns would otherwise share, where all that touches it does so through one variable,
+or one member. 3. That buffer gets a second place, which begins as a copy. So it holds in each turn
 what it did in the serial program if, turn by turn, first of all the same bytes are written (`first_writers`), whatever
 memory holds; and all that reads it, or writes to it otherwise, stands behind that. Where variables of a turn decide
 which bytes these are, turns overlap as long as all have the same (`alike`): a last one that is shorter comes behind the
