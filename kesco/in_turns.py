@@ -42,6 +42,7 @@ def in_turns(
     from kesco.remarks.verdicts import HELD, NOTHING
     from kesco.rings import as_planned, is_in, rings
     from kesco.transfers.copies import moved
+    from kesco.transfers.harmless import Harmless
     from kesco.transfers.pinning import with_pins
 
     if not _is_asked(options) or program.tasks or not region.loops:
@@ -49,7 +50,8 @@ def in_turns(
     renamed = {n for n, one in enumerate(program.operations) if one.rename is not None and not one.stuck}
     for copies in ("keep",) if options.copies == "keep" else ("keep", "move"):
         more = region if copies == "keep" else moved(region, renamed)
-        found = rings(program, more)
+        own = frozenset(s.operation for s in more.sites if s.kind is SiteKind.COPY and s.held is not None)
+        found = rings(program, more, Harmless(program, own).statement)
         if not found or (copies == "move" and more is region) or any(_overlaps(result, one) for one in found):
             continue
         if copies == "move":

@@ -59,7 +59,7 @@ STAND_IN = (
     "struct KescoTurns {{}}; template <typename... Kesco> KescoTurns kesco_turns(KescoStreams*, const Kesco*...); "
     "template <typename... Kesco> KescoStreams* kesco_turn(KescoTurns&, Kesco...); "
     "KescoStreams* kesco_lane(KescoTurns&, unsigned long long); void kesco_turned(KescoTurns&); "
-    "template <typename Kesco> void kesco_place(KescoTurns&, int, Kesco**); "
+    "template <typename Kesco> void kesco_place(KescoTurns&, int, Kesco*); "
     "template <typename Kesco> cudaError_t kesco_take(KescoTurns&, int, Kesco**, decltype(sizeof(0))); "
     "cudaError_t kesco_give(KescoTurns&, const void*); "
     "template <typename... Kesco> void kesco_pin(KescoTurns&, const Kesco&...); "

@@ -21,7 +21,7 @@ It refuses where the memory's address may be seen or kept, and where anything el
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from kesco.ir import program as ir
@@ -42,15 +42,17 @@ _WORK = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET)
 _READ, _WRITE = AccessMode.READ, AccessMode.WRITE
 
 
-def rings(program: ir.Program, region: Region) -> tuple[Turns, ...]:
-    """The loops of a region whose turns may overlap, in the order of the text; none inside another one."""
+def rings(program: ir.Program, region: Region, calm: Callable[[ir.Stmt], bool] = lambda _: False) -> tuple[Turns, ...]:
+    """The loops of a region whose turns may overlap, in the order of the text; none inside another one.
+
+    `calm` are statements in which the host changes nothing but small variables that are named there.
+    """
     function = next((f for f in program.functions if f.here and f.span == region.span), None)
     if function is None or region.serial_because or region.members:
         return ()
     alone: list[Turns] = []
     calls = frozenset(s.operation for s in region.sites if s.kind is SiteKind.CALL and s.role is Role.MOVABLE)
-    held = frozenset(s.operation for s in region.sites if s.kind is SiteKind.COPY and s.held is not None)
-    bodies = [one for loop in region.loops if (one := body_of(program, function, loop, calls, held)) is not None]
+    bodies = [one for loop in region.loops if (one := body_of(program, function, loop, calls, calm)) is not None]
     for body in reversed([one for one in bodies if one.placed]):
         turns = _Loop(program, function, region, body, tuple(alone)).turns()
         if turns is not None:

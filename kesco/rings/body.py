@@ -6,7 +6,7 @@ beginning of a turn. Apart from the rest because this is about the language alon
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from kesco.ir import program as ir
@@ -15,7 +15,6 @@ from kesco.ir.transfers import FILLS
 from kesco.ir.turns import Taken
 from kesco.rings.meeting import is_in
 from kesco.rings.uses import handed_on, is_dim3
-from kesco.transfers.harmless import Harmless
 
 _CALLS = frozenset(
     {
@@ -248,11 +247,12 @@ def body_of(
     function: ir.Function,
     key: str,
     calls: frozenset[int] = frozenset(),
-    copies: frozenset[int] = frozenset(),
+    calm: Callable[[ir.Stmt], bool] = lambda _: False,
 ) -> Body | None:
     """The loop of this number, if it is a statement of a block, and nothing jumps about there.
 
-    `calls` are operations that are work on one stream as a whole, and `copies` change no variables.
+    `calls` are operations that are work on one stream as a whole. In a statement that is `calm` nothing but small
+    variables of the function's own, and others by their names, is changed by the host.
     """
     if not key.isdigit() or any(isinstance(n, (ir.Obstacle, ir.Case)) for n in ir.walk(function.body)):
         return None
@@ -287,7 +287,7 @@ def body_of(
         calls,
         id(loop) in placed and not _leaves_function(loop),
         outers,
-        Harmless(program, copies).statement(loop) and not ir.changes_others(loop, bodies),
+        calm(loop) and not ir.changes_others(loop, bodies),
     )
 
 

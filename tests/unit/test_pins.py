@@ -28,6 +28,7 @@ cudaError_t cudaGetLastError() { return std::exchange(pending, cudaSuccess); }
 cudaError_t cudaDeviceSynchronize() { return ++waits, cudaSuccess; }
 PINS
 constexpr std::size_t MiB = std::size_t{1} << 20;
+bool kesco_by_threads(std::size_t bytes) { return bytes >= 8 * MiB; }
 
 int main() {
   int one = 0, two = 0;
@@ -45,6 +46,13 @@ int main() {
   KescoPins::wait();  // who waits for what is read does not hear of it
   std::printf("its own: %d, %d, %d", gone, waits, KescoPins::told());
   std::printf(" %d; %d\n", KescoPins::told(), KescoPins::of(&large[at], 8) != nullptr);
+
+  KescoPins::offer(&one, large.data(), large.size());
+  int parts = 0;  // what threads copy is pinned when it is copied again
+  while (KescoPins::of(&large[parts % 8 * 8 * MiB], 8 * MiB) == nullptr && parts < 100) ++parts;
+  std::printf("by threads: %d parts of 8 first\n", parts);
+  KescoPins::release(&one, cudaSuccess);
+  made = 1, gone = 1;
 
   char* block = static_cast<char*>(std::malloc(MiB));  // numbers, one by one
   KescoPins::offer(&one, block, 0);
@@ -76,6 +84,7 @@ over its end: 0
 waits: 1, 0
 another loop: 0
 its own: 1, 1, 1 0; 0
+by threads: 8 parts of 8 first
 inside: 0
 small: 35 numbers, 1
 refused: 1 more, 2

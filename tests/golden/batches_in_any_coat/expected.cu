@@ -80,10 +80,7 @@ void batches_of(const T* from, T* to, int batches, int n) {
   CHECK(kesco_fetched());  // kesco: until what is copied to the host's memory is there
 }
 
-void chunks(const std::vector<float>& from, std::vector<float>& to, size_t chunk) {
-  float *in, *out;
-  CHECK(cudaMalloc(&in, chunk * sizeof(float)));
-  CHECK(cudaMalloc(&out, chunk * sizeof(float)));
+void chunks(const std::vector<float>& from, std::vector<float>& to, size_t chunk, float* __restrict__ in, float* out) {
   KescoStreams* kesco = &kesco_streams();
   KescoTurns kesco_loop = kesco_turns(kesco, in, out);  // kesco: turns that overlap have their own
   kesco_pin(kesco_loop, from, to);  // kesco: pinned in the loop, if that pays
@@ -99,8 +96,6 @@ void chunks(const std::vector<float>& from, std::vector<float>& to, size_t chunk
     CHECK(kesco_fetch(to.data() + at, out, n * sizeof(float), cudaMemcpyDeviceToHost, kesco->stream[0]));
   }
   kesco_turned(kesco_loop);  // kesco: the host waits
-  CHECK(cudaFree(in));
-  CHECK(cudaFree(out));
   CHECK(kesco_fetched());  // kesco: until what is copied to the host's memory is there
 }
 
@@ -205,7 +200,12 @@ int main(int argc, char** argv) {
   scaler.run(from, to, batches);
   batches_of(to.data(), from.data(), batches, n);
   batches_of(more.data(), most.data(), batches, n);
-  chunks(from, to, n + 1);
+  float *in, *out;
+  CHECK(cudaMalloc(&in, (n + 1) * sizeof(float)));
+  CHECK(cudaMalloc(&out, (n + 1) * sizeof(float)));
+  chunks(from, to, n + 1, in, out);
+  CHECK(cudaFree(in));
+  CHECK(cudaFree(out));
   to.resize(from.size() + n);
   whole_chunks(from, to, n + 1);
   FILE* file = argc > 3 ? fopen(argv[3], "rb") : nullptr;

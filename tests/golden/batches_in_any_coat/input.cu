@@ -59,18 +59,13 @@ void batches_of(const T* from, T* to, int batches, int n) {
   CHECK(cudaFree(out));
 }
 
-void chunks(const std::vector<float>& from, std::vector<float>& to, size_t chunk) {
-  float *in, *out;
-  CHECK(cudaMalloc(&in, chunk * sizeof(float)));
-  CHECK(cudaMalloc(&out, chunk * sizeof(float)));
+void chunks(const std::vector<float>& from, std::vector<float>& to, size_t chunk, float* __restrict__ in, float* out) {
   for (size_t at = 0; at < from.size(); at += chunk) {
     size_t n = std::min(chunk, from.size() - at);
     CHECK(cudaMemcpy(in, from.data() + at, n * sizeof(float), cudaMemcpyHostToDevice));
     scale<<<(n + 255) / 256, 256>>>(in, out, (int)n);
     CHECK(cudaMemcpy(to.data() + at, out, n * sizeof(float), cudaMemcpyDeviceToHost));
   }
-  CHECK(cudaFree(in));
-  CHECK(cudaFree(out));
 }
 
 void whole_chunks(const std::vector<float>& from, std::vector<float>& to, size_t chunk) {
@@ -114,7 +109,12 @@ int main(int argc, char** argv) {
   scaler.run(from, to, batches);
   batches_of(to.data(), from.data(), batches, n);
   batches_of(more.data(), most.data(), batches, n);
-  chunks(from, to, n + 1);
+  float *in, *out;
+  CHECK(cudaMalloc(&in, (n + 1) * sizeof(float)));
+  CHECK(cudaMalloc(&out, (n + 1) * sizeof(float)));
+  chunks(from, to, n + 1, in, out);
+  CHECK(cudaFree(in));
+  CHECK(cudaFree(out));
   to.resize(from.size() + n);
   whole_chunks(from, to, n + 1);
   FILE* file = argc > 3 ? fopen(argv[3], "rb") : nullptr;
