@@ -188,6 +188,12 @@ def named(node: Expr | Stmt) -> Variable | None:
     return Variable(f"this->{one.member}", one.member, one.type, Scope.GLOBAL, _NOWHERE)
 
 
+def named_in(node: Expr | Stmt) -> Iterator[str]:
+    """The keys of the variables that are mentioned, members of ``this`` among them."""
+    leaves = (n for n in walk(node) if isinstance(n, (Name, Select)))
+    return (one.key for n in leaves if (one := named(n)) is not None)
+
+
 def changes_others(node: Expr | Stmt, bodies: Mapping[str, Stmt]) -> bool:
     """Whether a function that is called there may change what is not a variable of its own.
 

@@ -99,7 +99,7 @@ class Body:
         """The variables that the loop assigns to, and those of the function that have another name or an address."""
         inside = list(ir.walk(self.loop))
         found = {n.variable.key for n in inside if isinstance(n, ir.Declare)}
-        found |= {key for n in inside if isinstance(n, ir.Assign) for key in _named_in(n.target)}
+        found |= {key for n in inside if isinstance(n, ir.Assign) for key in ir.named_in(n.target)}
         return frozenset({*found, *ir.lent(self.function.body)})
 
     def values(self) -> dict[str, ir.Expr | None]:
@@ -289,11 +289,6 @@ def body_of(
         outers,
         calm(loop) and not ir.changes_others(loop, bodies),
     )
-
-
-def _named_in(target: ir.Expr) -> Iterator[str]:
-    leaves = (n for n in ir.walk(target) if isinstance(n, (ir.Name, ir.Select)))
-    return (one.key for n in leaves if (one := ir.named(n)) is not None)
 
 
 def _leaves_function(loop: ir.Loop) -> bool:

@@ -172,12 +172,6 @@ def _alike(function: ir.Function, body: list[ir.Stmt], begins: int, wrong: list[
     return frozenset(found)
 
 
-def names_in(target: ir.Expr | ir.Stmt) -> Iterator[str]:
-    """The keys of the variables that are mentioned, members of ``this`` among them."""
-    leaves = (n for n in ir.walk(target) if isinstance(n, (ir.Name, ir.Select)))
-    return (one.key for n in leaves if (one := ir.named(n)) is not None)
-
-
 def _is_own(variable: ir.Variable) -> bool:
     return variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and not variable.type.volatile
 
@@ -193,7 +187,7 @@ def _places(
     found: dict[int, ir.Variable] = {}
     outer = call.arguments[1:]
     lent = set(lent_in(function.body, FILLS))
-    changed = {key for n in ir.walk(loop) if isinstance(n, ir.Assign) for key in names_in(n.target)}
+    changed = {key for n in ir.walk(loop) if isinstance(n, ir.Assign) for key in ir.named_in(n.target)}
     for at, one in enumerate(outer):
         name = ir.named(one)
         here = begins + 1 + 2 * at

@@ -37,7 +37,7 @@ from kesco.verify.conflicts import bits, hazards
 from kesco.verify.earlier import those_before
 from kesco.verify.happens_before import HappensBefore
 from kesco.verify.match import Matching, is_work, loops, plain_label
-from kesco.verify.rings import Ring, leaves_turn, lent_in, names_in, on_each_way
+from kesco.verify.rings import Ring, leaves_turn, lent_in, on_each_way
 from kesco.verify.sources import word_of
 from kesco.verify.values import issued_in
 from kesco.verify.verdict import Rule, Unordered
@@ -295,7 +295,7 @@ class _Fixed:
     def __init__(self, ring: Ring) -> None:
         inside = list(ir.walk(ring.loop))
         targets = (n.target for n in inside if isinstance(n, ir.Assign))
-        assigned = {key for one in targets for key in names_in(one)}
+        assigned = {key for one in targets for key in ir.named_in(one)}
         assigned.update(lent_in(ring.function.body))
         declared = {n.variable.key for n in inside if isinstance(n, ir.Declare)}
         self._changing = (assigned | declared) - ring.alike
