@@ -47,10 +47,10 @@ def in_turns(
 
     if not _is_asked(options) or program.tasks or not region.loops:
         return result
-    renamed = {n for n, one in enumerate(program.operations) if one.rename is not None and not one.stuck}
+    renamed = {n for n, one in enumerate(program.operations) if (one.rename or one.call) and not one.stuck}
     for copies in ("keep",) if options.copies == "keep" else ("keep", "move"):
         more = region if copies == "keep" else moved(region, renamed)
-        own = frozenset(s.operation for s in more.sites if s.kind is SiteKind.COPY and s.held is not None)
+        own = frozenset(s.operation for s in more.sites if (s.kind is SiteKind.COPY and s.held is not None) or s.holds)
         found = rings(program, more, Harmless(program, own).statement)
         if not found or (copies == "move" and more is region) or any(_overlaps(result, one) for one in found):
             continue
@@ -110,7 +110,8 @@ def _waits_in(result: FunctionResult, loops: Iterable[Turns]) -> Site | None:
     """What the host waits for in each turn of one of these loops."""
     gone, sites = result.plan.needless, result.region.sites
     waits = [(s.span.start, s) for s in sites if s.role is Role.DEVICE_SYNC and s.number not in gone]
-    waits += [(s.span.start, s) for s in sites if s.held is Held.ALL and s.role is Role.MOVABLE]
+    keeping = (s for s in sites if s.held is Held.ALL or (s.holds and not s.later))
+    waits += [(s.span.start, s) for s in keeping if s.role is Role.MOVABLE]
     if (fetches := result.fetches) is not None:
         later = next((s for s in sites if s.operation in fetches.operations), None)
         waits += [(at, later) for at in (*fetches.before, *fetches.ends) if later is not None]

@@ -242,6 +242,7 @@ def _planned(
     from kesco import dataflow
     from kesco.emit.places import removable
     from kesco.in_turns import host_waits_in
+    from kesco.rings import is_in
     from kesco.ir.flow import Role
     from kesco.issue.checked import checked
     from kesco.remarks.verdicts import IMMOVABLE, NOTHING, ONLY_MEMSETS
@@ -255,7 +256,8 @@ def _planned(
     gone = needless(region, whole, waits_of_copies(region), looked)
     fetches, pinned = None, frozenset[int]().union(*(one.pinned for one in turns))
     if options.copies == "move" and original is not None and not region.serial_because:
-        fetches = _fetches(program, region, gone, original, pinned)
+        calls = {s.operation for s in region.sites if s.holds and any(is_in(s, one.span) for one in turns)}
+        fetches = _fetches(program, region, gone, original, pinned, calls)
     if fetches is not None:
         region = fetched_later(region, fetches.operations)
     within = without(region, gone)
@@ -311,18 +313,20 @@ def _sends(program: Program, result: FunctionResult, pinned: frozenset[int]) -> 
     sources = [s for s in sites if s.held is Held.SOURCE]
     large = [s for s in sources if s.bytes is None or s.bytes >= LEAST or s.operation in pinned]
     copies = {s.operation for s in large if (s.operation, s.iterations) not in stay}
-    waits, later = ({s.operation for s in sites if s.held is until} for until in (Held.ALL, Held.LATER))
+    waits = {s.operation for s in sites if s.held is Held.ALL}
+    later = {s.operation for s in result.region.sites if s.held is Held.LATER or s.later}
     fetches = result.fetches
     stops = (*fetches.before, *fetches.ends) if fetches is not None else ()
     return sends(program, _functions(program, result.region), copies, waits, later, stops)
 
 
 def _fetches(
-    program: Program, region: Region, gone: Collection[int], original: Region, pinned: frozenset[int]
-) -> Fetches | None:
+    program: Program, region: Region, gone: Collection[int], original: Region, pinned: frozenset[int],
+    calls: Collection[int],
+) -> Fetches | None:  # fmt: skip
     """The copies to the host that are waited for later; none for which the host always waits for the device.
 
-    Nor small ones into memory that is certainly pageable, as the `original` region shows, and stays so: for them the
+    With them the copies in `calls`. Nor small ones into memory that is certainly pageable, as the `original` region shows, and stays so: for them the
     host waits anyway.
     """
     from kesco.ir.flow import Held, Role
@@ -339,7 +343,9 @@ def _fetches(
     if b"cudaHostRegister" in program.text:
         small = set()
     copies -= small & into_pageable(original)
-    return fetches(program, _functions(program, region), copies, {s.operation for s in sites}, small)
+    moving = {s.operation for s in region.sites if s.role is Role.MOVABLE and s.operation in calls} & free
+    ours = {s.operation for s in sites} | moving
+    return fetches(program, _functions(program, region), copies | moving, ours, small, moving)
 
 
 def _functions(program: Program, region: Region) -> tuple[Function, ...]:

@@ -21,7 +21,7 @@ from kesco.analysis.number_containers import is_of_numbers
 from kesco.analysis.obstacles import has_obstacle
 from kesco.analysis.own_streams import streams_act
 from kesco.analysis.region import Draft
-from kesco.analysis.state import KESCO, ON, State, current_stream, is_kesco
+from kesco.analysis.state import KESCO, State, current_stream, is_kesco
 from kesco.analysis.transfers import COPIED_AS
 from kesco.analysis.vectors import constructed, members, of_pointers
 from kesco.frontend.api_table import CudaCall, HostCall, cuda_call, host_call, is_cuda_name
@@ -32,6 +32,7 @@ from kesco.ir.flow import CURRENT, Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import FILL
 from kesco.ir.scratch import OWN, OWNED
+from kesco.ir.transfers import SETS
 from kesco.ir.turns import GIVE, PIN, PLACE, TAKE, TURNED, TURNS
 from kesco.source import Span
 
@@ -116,7 +117,7 @@ class Calls(Launches):
     def _kesco_stream(self, state: State, call: ir.Call) -> Value:
         """The streams of the prologue, the current one, or what makes one of them the current one for a call."""
         name = call.name.rpartition("::")[2]
-        if name == ON:
+        if name in SETS:
             values = self.argument_values(state, call)
             if self.setting is None or self.setting[0] is not call:
                 self.stay_serial("a stream is set where it is not for one call of a statement", call.span)

@@ -21,10 +21,10 @@ from dataclasses import replace
 from typing import Any
 
 from kesco.analysis.region import Draft, Walked
-from kesco.analysis.state import ON
 from kesco.ir import program as ir
 from kesco.ir.access import BY_HOST_IN_CALL, Access, AccessMode, Buffer
 from kesco.ir.flow import Handle, Held, Region, Role, SiteKind
+from kesco.ir.transfers import SETS
 from kesco.ir.walking import leaves
 
 _PASSED = (Role.ENTRY, Role.EXIT, Role.HOST)
@@ -262,6 +262,6 @@ def _set_around(whole: ir.Expr) -> tuple[ir.Call, ir.Call] | None:
     if not isinstance(both, ir.Binary) or both.operator != ",":
         return None
     first, call = _without_assignment(both.left), ir.bare(both.right)
-    if not isinstance(first, ir.Call) or first.name.rpartition("::")[2] != ON or not isinstance(call, ir.Call):
+    if not isinstance(first, ir.Call) or first.name.rpartition("::")[2] not in SETS or not isinstance(call, ir.Call):
         return None
     return first, call

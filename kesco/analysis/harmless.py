@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from kesco.analysis.scratch_words import LESSER, word_of
 from kesco.ir import program as ir
+from kesco.ir.transfers import SETS
 
 _DEEP = 4
 _RECKONED = (
@@ -88,7 +89,7 @@ class Harmless:
     def _is_harmless(self, call: ir.Call, depth: int) -> bool:
         if self._destroys(call.type) and call.constructs:
             return False
-        own = word_of(call).startswith("kesco_") or word_of(call) == "KescoOn"
+        own = word_of(call).startswith("kesco_") or word_of(call) in SETS
         library = call.standard and not (call.runs or call.destroys)
         if own or library or self.returned(call) is not None:
             return True

@@ -268,7 +268,7 @@ def _is_of_batches(region: Region, trip: Site) -> bool:
     inside = {n for n in found if trip.span.start <= region.sites[n].span.start < trip.span.end}
     sites = [region.sites[n] for n in inside]
     works = any(s.kind is SiteKind.KERNEL or (s.kind is SiteKind.CALL and s.calls) for s in sites)
-    return works and any(s.kind is SiteKind.COPY and s.held is not None for s in sites)
+    return works and any(s.holds or (s.kind is SiteKind.COPY and s.held is not None) for s in sites)
 
 
 def without_idle_marks(region: Region) -> Region:

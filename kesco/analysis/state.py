@@ -17,7 +17,7 @@ from kesco.ir.flow import CURRENT, Handle, Iteration
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import REPLAYS
 from kesco.ir.scratch import OWN, OWNED
-from kesco.ir.transfers import FETCHED, SENT
+from kesco.ir.transfers import FETCHED, SENT, SETS
 from kesco.ir.turns import GIVE, LANE, PIN, PLACE, TAKE, TURN, TURNED, TURNS
 from kesco.source import Span
 
@@ -75,8 +75,6 @@ class Activation:
     dying: int = 0  # of these, how many end the process
 
 
-ON = "KescoOn"
-"""What stands before a call in the text, with the stream that it is to follow."""
 KESCO = Object("kesco", "kesco", ObjectKind.VARIABLE)  # what kesco_streams() of an emitted prologue returns
 
 
@@ -93,7 +91,7 @@ def is_kesco(name: str) -> bool:
         "kesco_mark",
         "kesco_hold",
         CURRENT.name.removesuffix("()"),
-        ON,
+        *SETS,
         *(ALLOCATE, FREE, FREED, SENT, FETCHED),
         *(TURNS, TURN, LANE, TURNED, PLACE, TAKE, GIVE, PIN),
         *(OWN, OWNED),

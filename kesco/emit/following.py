@@ -17,16 +17,16 @@ from kesco.emit.handles import CURRENT, lent
 from kesco.emit.places import around
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, Site, SiteKind
-from kesco.ir.transfers import COPY_HERE
+from kesco.ir.transfers import COPY_HERE, LATER, ON
 
 _LAST = 9  # behind the lines that come before the statement
 
 
-def given_stream(program: ir.Program, operation: ir.Operation, stream: str) -> list[Edit]:
-    """The edits that let a call run on a stream."""
+def given_stream(program: ir.Program, operation: ir.Operation, stream: str, *, later: bool = False) -> list[Edit]:
+    """The edits that let a call run on a stream; with `later` copies in it may go on behind it."""
     assert operation.call is not None
     start, end, nothing = operation.call
-    on = f"{'' if nothing else '(void)'}KescoOn({stream}), "
+    on = f"{'' if nothing else '(void)'}{LATER if later else ON}({stream}), "
     place = operation.statement
     if place is not None and place.start == start and program.text[end : place.end].strip() == b";":
         return [Edit(start, start, on, _LAST)]

@@ -49,6 +49,7 @@ def needed_parts(
     """What the prologue must have for these functions of a file, and those that are `following` their callers."""
     sites = [(r, s) for r in rewrites for s in r.region.sites if s.role is Role.MOVABLE]
     own = {OWN[s.label.partition("#")[0]] for _, s in sites if s.held}
+    later = any(s.later for _, s in sites)
     ranks = joined_ranks([r.schedule for r in rewrites], streams_of(rewrites))
     return Parts(
         guards=any(r.region.guards for r in rewrites),
@@ -59,7 +60,7 @@ def needed_parts(
         from_symbols=OWN["cudaMemcpyFromSymbol"] in own,
         stretches=stretches,
         replays=replays,
-        sends=any(r.sends is not None for r in rewrites),
+        sends=later or any(r.sends is not None for r in rewrites),
         pins=any(one.pins for r in rewrites for one in r.turns),
         fetches=any(r.fetches is not None for r in rewrites),
         urgent=() if ranks else tuple(sorted({stream for r in rewrites for stream in r.schedule.urgent})),
@@ -69,6 +70,7 @@ def needed_parts(
         marks=sum(len(marks_of(r)) for r in rewrites),
         fills=any(filled(program, r) != program.operations for r in rewrites),
         calls=any(s.kind is SiteKind.CALL for _, s in sites),
+        later=later,
         turns=in_flight(_turns(rewrites)),
         closed=is_closed(rewrites),
         blas=any(is_spread(program, r.region, r.schedule.as_dict()) for r in rewrites)

@@ -24,12 +24,12 @@ END = "// ---- kesco: end"
 _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|pace|paced|context|prefetch|replay\w*|graph_of|fills?|memset|copy\w*|reach|settle"
     r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside|current"
-    r"|turns?|lane|turned|others|extent|place|take|give|pin|trip\d*|blas|main|own|owned|place_of|add)"
+    r"|turns?|lane|turned|others|extent|place|take|give|pin|trip\d*|blas|main|own|owned|place_of|add|later)"
 )
-_CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|Kesco(?:Leave|On)\b)")
+_CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|Kesco(?:Leave|On|Later)\b)")
 _TYPES = (
     "Kesco(?:Event|Streams|Stretch|Pace|Beside|Pages|Device|Host|Both|Graph|Width|Replay|Ring|Relay|Sender|Fetches|Reach"
-    "|Memory|Order|Leave|Marks|On|Turns|Tried|Pins|Ranges|Main|Scratch)"
+    "|Memory|Order|Leave|Marks|On|Later|Turns|Tried|Pins|Ranges|Main|Scratch)"
 )
 OUR_NAMES = re.compile(rf"\b(?:{_TYPES}|{_FUNCTIONS})\b".encode())
 STAND_IN = (
@@ -37,7 +37,7 @@ STAND_IN = (
     "cudaEvent_t done[{events}]; cudaEvent_t tail[{streams}]; KescoMarks part[{marks}]; }}; "
     "{closed}{blas}void kesco_mark(KescoMarks&, cudaStream_t); void kesco_hold(KescoMarks&, int, cudaStream_t); "
     "KescoStreams& kesco_streams(); struct KescoLeave {{ {leave} }}; "
-    "cudaStream_t kesco_current(); void KescoOn(cudaStream_t); "
+    "cudaStream_t kesco_current(); void KescoOn(cudaStream_t); void KescoLater(cudaStream_t); "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
     "KescoStreams* kesco_pace(KescoStreams*, int); "
     "template <typename... Kesco> KescoStreams* kesco_paced(int, const Kesco*...); "
@@ -108,6 +108,7 @@ class Parts:
     blas: bool = False
     closed: bool = False
     scratch: bool = False
+    later: bool = False
 
 
 def _text_of(name: str) -> str:
@@ -193,7 +194,7 @@ def is_genuine(text: bytes) -> bool:
         guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves, planes,
         to, of, marks, "kesco_queues" in written, "kesco_memset(" in written,
         "KescoOn" in written, turns, paces, "KescoPins" in written, "kesco_blas(" in written,
-        "KescoMain" in written, "KescoScratch" in written,
+        "KescoMain" in written, "KescoScratch" in written, "KescoLater" in written,
     )  # fmt: skip
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 

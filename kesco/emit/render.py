@@ -244,7 +244,7 @@ class _Writer:
         if sites[0].kind is SiteKind.CALL:
             if line := wait_behind(truth_text({s.iterations: self._is_waited_for(s) for s in sites})):
                 self.after.setdefault(operation.number, []).insert(0, line)
-            return given_stream(self.program, operation, self._stream_text(sites))
+            return given_stream(self.program, operation, self._stream_text(sites), later=sites[0].later)
         if operation.stream_text is None:
             raise CannotInsert(f"line {operation.span.line}: {operation.stuck or 'its stream cannot be stated'}")
         text, name = self._stream_text(sites), ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kesco.ir.replay import ENDS, STATUS
+from kesco.ir.transfers import SETS
 from kesco.ir.tree import Call, Expr, Name, Select, Subscript
 from kesco.ir.walking import bare
 from kesco.source import Span
@@ -78,7 +79,7 @@ CONSTRUCTED = frozenset(
 """Classes of CUDA whose constructors only copy."""
 EVENTS = frozenset({"cudaEventRecord", "cudaStreamWaitEvent"})
 """Calls that issue what is late by themselves, where the event is one of kesco's: on the default stream it is none."""
-OWN = frozenset({"kesco_pace", "kesco_paced", "kesco_stretch", "kesco_streams", "kesco_streams_if_distinct", "KescoOn",
+OWN = frozenset({"kesco_pace", "kesco_paced", "kesco_stretch", "kesco_streams", "kesco_streams_if_distinct", *SETS,
                  "kesco_current"})  # fmt: skip
 """Functions of kesco's own that do so as well, or do nothing."""
 OPAQUE = frozenset({"lambda"})

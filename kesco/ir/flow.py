@@ -129,7 +129,8 @@ class Site:
     does is to set the bytes of its one access to zero, and its buffer is one allocation, the only one of that name:
     then it is the operation of the statement or call. `calls` are name and place of the functions of the file that a
     call runs, where nothing else can run there. `holds` tells that there are copies among it that keep the host; then
-    `stuck` tells that the call cannot go to a stream with them, and `busy` that there is other work in it.
+    `stuck` tells that the call cannot go to a stream with them, and `busy` that there is other work in it. Where such
+    a call is `later`, they do not keep it: the host waits before it next looks at its own memory.
     """
 
     number: int
@@ -160,6 +161,7 @@ class Site:
     calls: tuple[tuple[str, Span], ...] = ()
     holds: bool = False
     busy: bool = False
+    later: bool = False
 
     @property
     def own(self) -> tuple[Access, ...]:

@@ -171,6 +171,7 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
     text += "" if site.acts else "; may be none"
     text += f"; holds the host: {site.held.value}" if site.held is not None and site.role is Role.MOVABLE else ""
     text += "; holds the host for copies" + " among other work" * site.busy if site.holds else ""
+    text += ", waited for later" * site.later
     text += f": {', '.join(map(_access, site.accesses))}" if site.accesses else ""
     text += "; may show how far the device is" if site.looks else ""
     text += "; the host goes outside behind it" if site.outside else ""

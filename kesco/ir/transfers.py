@@ -54,6 +54,9 @@ class Zeroes:
     behind: tuple[Span, ...]
 
 
+ON, LATER = "KescoOn", "KescoLater"
+"""What stands before a call in the text, with the stream that it is to follow; and where copies in it may go on."""
+SETS = (ON, LATER)
 COPY_HERE = "kesco_copy_here"
 """The same on the current stream, in a function that follows its caller; waits for the device where nobody set one."""
 SEND, SENT = "kesco_send", "kesco_sent"
@@ -87,8 +90,9 @@ LEAVES = frozenset(
             "kesco_prefetch",
             "kesco_freed",
         ),
-        *("kesco_mark", "kesco_hold", "kesco_memset", "kesco_current", "KescoOn"),
+        *("kesco_mark", "kesco_hold", "kesco_memset", "kesco_current", *SETS),
         *("kesco_turns", "kesco_turn", "kesco_turned", "kesco_place", "kesco_take", "kesco_give", "kesco_pin"),
+        *("kesco_own", "kesco_owned"),
     }
 )
 """Calls that write no memory of the host, or none that is pageable, and run no code of the program."""

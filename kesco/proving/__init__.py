@@ -228,12 +228,14 @@ def _judged(
     serial: Region, other: Region, programs: tuple[Program, Program], guards: tuple[str, ...] = ()
 ) -> FunctionVerdict:
     """The proof of one function; `guards` are further pointers that were taken to be distinct."""
+    from kesco.verify.called import with_later
     from kesco.verify.guards import guarded
     from kesco.verify.order import verify_region
     from kesco.verify.rings import rings_of
     from kesco.verify.values import value_problems
     from kesco.verify.verdict import explain
 
+    other = with_later(programs[1], other)
     rings = tuple(
         one for f in programs[1].functions if f.here and f.span == other.span for one in rings_of(programs[1], f)
     )

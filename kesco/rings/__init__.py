@@ -158,7 +158,7 @@ class _Loop:
         first = self.body.first({s.operation for s in work if s.role is Role.MOVABLE}, taken)
         if first is None:
             return None
-        span, copies = self.body.loop.span, any(s.kind is SiteKind.COPY for s in work)
+        span, copies = self.body.loop.span, any(s.kind is SiteKind.COPY or s.holds for s in work)
         return Turns(
             self.body.key, span, first.span, names, taken, tuple(sorted(frees)), self.body.lone, copies,
             alike=tuple(sorted(alike)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from kesco.ir.access import Access, AccessMode, BufferKind, may_alias
+from kesco.ir.access import HELD_IN_CALL, Access, AccessMode, BufferKind, may_alias
 from kesco.ir.flow import EXCEPTION, Held, Region, Role, Site, SiteKind, is_wait
 from kesco.source import Span
 
@@ -23,7 +23,7 @@ def may_stay(site: Site, *, waits: bool = True) -> bool:
         return False
     if site.role is Role.MOVABLE:
         # whether the host waits for a copy is known when all is planned
-        return site.kind in _WORK or (site.kind is SiteKind.CALL and not site.holds and not site.looks)
+        return site.kind in _WORK or (site.kind is SiteKind.CALL and not site.looks)
     return site.role is Role.HOST or is_wait(site)
 
 
@@ -66,4 +66,6 @@ def meeting(one: Site, other: Site) -> Iterator[tuple[Access, Access]]:
 
 def _left(site: Site) -> tuple[Access, ...]:
     """What a site may still do in other turns: copies of kesco's own see to the host's memory by themselves."""
+    if site.kind is SiteKind.CALL:
+        return tuple(a for a in site.accesses if not (site.holds and a.why == HELD_IN_CALL))
     return site.accesses if site.held is None else tuple(a for a in site.accesses if a.buffer.on_device)

@@ -173,11 +173,14 @@ def waits_of_copies(region: Region) -> tuple[int, ...]:
 
 
 def fetched_later(region: Region, operations: Collection[int]) -> Region:
-    """The region in which these copies to the host do not keep it."""
-    sites = (
-        replace(s, held=Held.LATER) if s.held is Held.ALL and s.operation in operations else s for s in region.sites
-    )
-    return replace(region, sites=tuple(sites))
+    """The region in which these copies to the host, and those in these calls, do not keep it."""
+
+    def later(site: Site) -> Site:
+        if site.operation not in operations or site.role is not Role.MOVABLE:
+            return site
+        return replace(site, held=Held.LATER) if site.held is Held.ALL else replace(site, later=site.holds)
+
+    return replace(region, sites=tuple(map(later, region.sites)))
 
 
 def into_pageable(region: Region) -> set[int]:

@@ -37,32 +37,43 @@ def fetches(
     copies: Collection[int],
     ours: Collection[int],
     small: Collection[int] = (),
+    later: Collection[int] = (),
 ) -> Fetches | None:
     """What is waited for later, if anything; `copies` are those among `ours`, which has all copies on streams.
 
-    For the `small` ones the host waits at once if they turn out to go to pageable memory.
+    For the `small` ones the host waits at once if they turn out to go to pageable memory. `later` are calls among them,
+    with copies in what they run.
     """
+    from kesco.transfers.called import Called
+
     if not copies:
         return None
     operations: set[int] = set()
     before: set[int] = set()
     ends: set[int] = set()
     wait = ""
+    called = Called(program)
     if b"thread_local" in program.text:  # such objects go before anything can wait where the process ends
         return None
     for function in functions:
         nodes = list(ir.walk(function.body))
         calls = [n for n in nodes if isinstance(n, ir.Call)]
-        to_numbers = all(_to_numbers(n) for n in calls if n.operation in copies)
-        harmless = Unlooked(program, frozenset(ours), to_numbers=to_numbers, this=function.method_of)
+        mine = [n for n in calls if n.operation in copies]
+        to_numbers = all(called.to_numbers(n) if n.operation in later else is_of_numbers(n.arguments[0]) for n in mine)
+        known = {n.operation: called.form(function, n) for n in mine if n.operation in later}
+        stay = {one for one, form in known.items() if not form}
+        own = frozenset(ours) - stay
+        calling = frozenset(later) - stay
+        harmless = Unlooked(program, own, to_numbers=to_numbers, this=function.method_of, calls=calling)
         inside = {n.operation for n in calls if n.operation not in small or not _pageable(n)}
         if any(isinstance(n, ir.Obstacle) for n in nodes):
             continue
-        forms = {one: form for one in sorted(inside.intersection(copies)) if (form := _form(program, function, one))}
+        forms = {one: known[one] if one in known else form_of(program, function, one) for one in inside & {*copies}}
+        forms = {one: form for one, form in sorted(forms.items()) if form}
         wait = wait or next(iter(forms.values()), "")
         chosen = {one for one, form in forms.items() if form == wait}
         while chosen:
-            walk = Walk(program, chosen, harmless)
+            walk = Walk(program, chosen, harmless, calls=calling)
             walk.function(function)
             keep = (chosen & walk.useful) - walk.dropped
             if keep == chosen:
@@ -81,9 +92,9 @@ def _pageable(call: ir.Call) -> bool:
     return any(map(_elements_of, objects))
 
 
-def _to_numbers(call: ir.Call) -> bool:
-    """Whether a copy goes to elements of a container of numbers, among which there is no object with members."""
-    to: ir.Expr | None = call.arguments[0] if call.arguments else None
+def is_of_numbers(address: ir.Expr | None) -> bool:
+    """Whether an address is that of elements of a container of numbers, among which is no object with members."""
+    to = address
     while isinstance(to, (ir.Cast, ir.Binary)):
         to = to.operand if isinstance(to, ir.Cast) else to.left
     if isinstance(to, ir.AddressOf):
@@ -101,7 +112,7 @@ def _elements_of(container: ir.Expr) -> str:
     return found[1].strip() if found is not None else ""
 
 
-def _form(program: ir.Program, function: ir.Function, number: int) -> str:
+def form_of(program: ir.Program, function: ir.Function, number: int) -> str:
     """The statement that waits in the manner of a copy's, or an empty text."""
     one = program.operations[number]
     if one.statement is None or one.within or one.stuck:
@@ -111,13 +122,13 @@ def _form(program: ir.Program, function: ir.Function, number: int) -> str:
     behind = text[one.span.end : one.statement.end]
     if before is None or not (_BEHIND if before[1] else _BARE).fullmatch(behind):
         return ""
-    if before[1] and not (_means_one_thing(program, function, before[1]) and _stands_alone(function, one, number)):
+    if before[1] and not (means_one_thing(program, function, before[1]) and _stands_alone(function, one, number)):
         return ""
     tail = " ".join(behind.decode("utf-8", "replace").split()).rstrip("; ")
     return f"{before[1].decode()}({FETCHED}(){tail};" if before[1] else f"{FETCHED}();"
 
 
-def _means_one_thing(program: ir.Program, function: ir.Function, name: bytes) -> bool:
+def means_one_thing(program: ir.Program, function: ir.Function, name: bytes) -> bool:
     """Whether a name is that of one macro or function throughout a function."""
     if len(re.findall(rb"#[ \t]*(?:define|undef)[ \t]+" + name + rb"\b", program.text)) > 1:
         return False

@@ -72,9 +72,10 @@ class Walk:
         harmless: Harmless,
         waits: frozenset[int] = frozenset(),
         stops: frozenset[int] = frozenset(),
+        calls: Collection[int] = frozenset(),
     ) -> None:
         self.text, self.chosen, self.waits, self.stops = program.text, frozenset(chosen), waits, stops
-        self.harmless = harmless
+        self.harmless, self.calls = harmless, frozenset(calls)
         self.useful: set[int] = set()
         self.dropped: set[int] = set()
         self.before: set[int] = set()
@@ -166,7 +167,7 @@ class Walk:
         if straight and called & self.waits:
             pending = _NOTHING
         pending |= self.chosen & called
-        if any(isinstance(n, ir.Launch) for n in nodes):
+        if any(isinstance(n, ir.Launch) for n in nodes) or called & self.calls:
             self.useful |= pending
         return pending
 

@@ -28,9 +28,12 @@ _STREAMS = frozenset({"cerr", "cout", "clog", "stderr", "stdout", "endl"})
 class Unlooked(Harmless):
     """What may stand between a copy to the host and the wait for it."""
 
-    def __init__(self, program: ir.Program, copies: frozenset[int], *, to_numbers: bool, this: str = "") -> None:
+    def __init__(
+        self, program: ir.Program, copies: frozenset[int], *, to_numbers: bool, this: str = "",
+        calls: frozenset[int] = frozenset(),
+    ) -> None:  # fmt: skip
         super().__init__(program, copies, LEAST_FETCHED)
-        self.to_numbers, self.this = to_numbers, program.records.get(this)
+        self.to_numbers, self.this, self.calls = to_numbers, program.records.get(this), calls
 
     def statement(self, one: ir.Stmt) -> bool:
         """Whether a statement changes no memory that may be a destination, and looks at none."""
@@ -101,10 +104,27 @@ class Unlooked(Harmless):
         return any(f.type.shape is ir.Shape.POINTER or self._is_more(f.type, depth - 1) for f in record.fields)
 
     def _inside(self, one: ir.Expr) -> bool:
+        if isinstance(one, ir.Call) and one.operation in self.calls:
+            return self._given(one) and (one.receiver is None or self._object(one.receiver))
         if not isinstance(one, ir.Call) or one.receiver is None:
             return super()._inside(one)
         known = isinstance(one.receiver, ir.Name) or (_is_container(one.receiver) and self.expression(one.receiver))
         return known and all(map(self.expression, one.arguments))
+
+    def _object(self, one: ir.Expr) -> bool:
+        """Whether it is no look to say which object a method is called for."""
+        if isinstance(one, ir.Dereference):
+            return self.expression(one.pointer)
+        return isinstance(one, ir.Name) or self._address(one)
+
+    def _given(self, call: ir.Call) -> bool:
+        """Whether what is given to a call with copies of its own is no look: to refer to something is none."""
+        function = self.functions.get(call.key)
+        kinds = [p.type.shape for p in function.parameters] if function is not None else []
+        refers = [kind is ir.Shape.REFERENCE for kind in kinds]
+        return len(kinds) == len(call.arguments) and all(
+            self.expression(a) or (by and self._address(a)) for a, by in zip(call.arguments, refers, strict=True)
+        )
 
     def _call(self, call: ir.Call) -> bool:
         name = call.name.rpartition("::")[2]

@@ -30,7 +30,7 @@ def those_before(
     behind = [mask >> count for mask in conflicts([*accesses, *_still_done(sites, accesses)], loop, lanes)[:count]]
     if not any(map(_is_later, sites)):
         return behind
-    less = [_of_the_device(one) if _is_later(site) else one for site, one in zip(sites, accesses, strict=True)]
+    less = [_of_the_device(site, one) if _is_later(site) else one for site, one in zip(sites, accesses, strict=True)]
     apart = [mask >> count for mask in conflicts([*less, *_still_done(sites, less)], loop, lanes)[:count]]
     others = union(1 << n for n, site in enumerate(sites) if not _waits_by_itself(site))
     return [b & others | a if _waits_by_itself(s) else b for s, b, a in zip(sites, behind, apart, strict=True)]
@@ -44,19 +44,19 @@ def _still_done(sites: Sequence[Site], accesses: Sequence[tuple[Access, ...]]) -
 
 def _is_done(site: Site, access: Access) -> bool:
     """Whether what a site touches there is done with when the host goes on."""
-    in_call = site.holds and access.why in (HELD_IN_CALL, BY_HOST_IN_CALL)
+    in_call = site.holds and access.why in ((BY_HOST_IN_CALL,) if site.later else (HELD_IN_CALL, BY_HOST_IN_CALL))
     read = site.held is Held.SOURCE and site.role is Role.MOVABLE and AccessMode.WRITE not in access.mode
     return in_call or read
 
 
 def _is_later(site: Site) -> bool:
-    return site.held is Held.LATER and site.role is Role.MOVABLE
+    return (site.held is Held.LATER or site.later) and site.role is Role.MOVABLE
 
 
 def _waits_by_itself(site: Site) -> bool:
-    return site.role is Role.HOST or (site.held is not None and site.role is Role.MOVABLE)
+    return site.role is Role.HOST or ((site.held is not None or site.later) and site.role is Role.MOVABLE)
 
 
-def _of_the_device(listed: tuple[Access, ...]) -> tuple[Access, ...]:
-    """What a copy to the host touches, without what it writes: the host's memory."""
-    return tuple(a for a in listed if a.mode != AccessMode.WRITE)
+def _of_the_device(site: Site, listed: tuple[Access, ...]) -> tuple[Access, ...]:
+    """What a copy to the host, or a call with such, touches, without what it writes: the host's memory."""
+    return tuple(a for a in listed if (a.why != HELD_IN_CALL if site.later else a.mode != AccessMode.WRITE))

@@ -24,11 +24,13 @@ from kesco.ir.transfers import (
     FETCH,
     FETCHED,
     FILLS,
+    LATER,
     LEAST,
     LEAVES,
     PRINTS,
     SEND,
     SENT,
+    SETS,
     TO_DEVICE,
     TO_HOST,
 )
@@ -91,6 +93,7 @@ class Reader:
         self.late: set[Span] = set()
         self.seen: set[Span] = set()
         self.calm: dict[str, bool] = {}
+        self.proven = {call.span for f in program.functions for call in later_in(f)}  # by `destinations`
 
     # ---- ways of control ---------------------------------------------------------------------------------------
 
@@ -196,7 +199,9 @@ class Reader:
     def calls(self, call: ir.Call) -> bool:
         """Whether a call changes nothing by itself, whatever its arguments do."""
         word = word_of(call)
-        if not call.standard and not word.startswith(("kesco_", "KescoOn")):
+        if call.span in self.proven:
+            return True
+        if not call.standard and not word.startswith(("kesco_", *SETS)):
             return not any(call.references) and self._only_calm(call.key)
         if word in (SENT, SEND, FETCH, FETCHED) or (word == COPY and way_of(call) == TO_HOST):
             return True
@@ -297,6 +302,17 @@ class Reader:
 def word_of(call: ir.Call) -> str:
     """The bare name of what is called."""
     return call.name.rpartition("::")[2]
+
+
+def later_in(function: ir.Function) -> tuple[ir.Call, ...]:
+    """The calls in a function behind ``KescoLater``."""
+    found = []
+    for node in ir.walk(function.body):
+        if isinstance(node, ir.Binary) and node.operator == ",":
+            first, call = ir.bare(node.left), ir.bare(node.right)
+            if isinstance(first, ir.Call) and word_of(first) == LATER and isinstance(call, ir.Call):
+                found.append(call)
+    return tuple(found)
 
 
 def way_of(call: ir.Call) -> int:

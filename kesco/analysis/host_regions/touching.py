@@ -30,7 +30,7 @@ _STREAMS = re.compile(
     r"\d(?:kesco_streams|kesco_streams_if_distinct|kesco_stretch|kesco_paced?|kesco_turn|kesco_lane)(?:E|I|R)"
 )
 _COPIES = re.compile(r"\d(kesco_copy(?:_2d|_to_symbol|_from_symbol|_here)?|kesco_send|kesco_fetch)(?:E|I|P)")
-_CURRENT, _ON = re.compile(r"\dkesco_currentE"), re.compile(r"\dKescoOnE")
+_CURRENT, _ON = re.compile(r"\dkesco_currentE"), re.compile(r"\dKesco(?:On|Later)E")
 _WAITS = re.compile(r"\d(?:kesco_sent|kesco_fetched|kesco_give)(?:E|I|R)")
 _AROUND = re.compile(r"\dkesco_(?:turned|turns|pin)(?:E|I|R)")
 _PLACES = re.compile(r"\d(kesco_place|kesco_take)(?:E|I|R)")
