@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from kesco.ir.compilation import FunctionResult
-from kesco.ir.flow import Held, Region, Role, Site, SiteKind, is_barrier
+from kesco.ir.flow import Held, Region, Role, Site, SiteKind, is_barrier, is_wait
 from kesco.ir.summary import Summary
 from kesco.model.forecast import Price, Prices
 from kesco.rings import is_in
@@ -208,6 +208,7 @@ def _ends_done(key: Key, by_key: Mapping[Key, Region], around: frozenset[Key] = 
         s.number
         for s in region.sites
         if (s.kind is SiteKind.COPY and s.held is Held.ALL and s.acts)
+        or is_wait(s)
         or (s.calls and all(_ends_done(one, by_key, around | {key}) for one in s.calls))
     }
     work = [s.number for s in region.sites if is_work(s) or s.calls]

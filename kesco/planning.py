@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.emit.places import Rewrite
     from kesco.ir.flow import Region
     from kesco.ir.program import Function, Program
-    from kesco.ir.transfers import Fetches, Prefetch, Sends, Zeroes
+    from kesco.ir.transfers import Prefetch, Zeroes
     from kesco.ir.turns import Turns
     from kesco.model.forecast import Prices
     from kesco.options import Options
@@ -242,22 +242,24 @@ def _planned(
     from kesco import dataflow
     from kesco.emit.places import removable
     from kesco.in_turns import host_waits_in
-    from kesco.rings import is_in
     from kesco.ir.flow import Role
     from kesco.issue.checked import checked
     from kesco.remarks.verdicts import IMMOVABLE, NOTHING, ONLY_MEMSETS
     from kesco.replaying import scheduled
+    from kesco.rings import is_in
     from kesco.scheduling import levels
     from kesco.synchronize.needless import needless, without
+    from kesco.transfers.background import fetches_of, sends_of
     from kesco.transfers.copies import fetched_later, waits_of_copies
 
+    functions = _functions(program, region)
     looked = checked(program, region)
     whole = removable(program, region, looked) if options.syncs == "move" else ()
     gone = needless(region, whole, waits_of_copies(region), looked)
     fetches, pinned = None, frozenset[int]().union(*(one.pinned for one in turns))
     if options.copies == "move" and original is not None and not region.serial_because:
         calls = {s.operation for s in region.sites if s.holds and any(is_in(s, one.span) for one in turns)}
-        fetches = _fetches(program, region, gone, original, pinned, calls)
+        fetches = fetches_of(program, functions, region, gone, original, pinned, calls)
     if fetches is not None:
         region = fetched_later(region, fetches.operations)
     within = without(region, gone)
@@ -277,7 +279,7 @@ def _planned(
     if turns:
         result = replace(result, plan=replace(found, stretches=(), paces=()))
     if options.copies == "move" and not region.serial_because:
-        result = replace(result, sends=_sends(program, result, pinned))
+        result = replace(result, sends=sends_of(program, functions, result, pinned))
     if result.sends or result.fetches:  # threads of the prologue work for it
         result = replace(result, plan=replace(result.plan, paces=()))
     why = region.serial_because
@@ -295,57 +297,6 @@ def _planned(
     if not why:
         why = _cannot_emit(program, result)
     return replace(result, left_because=why)
-
-
-def _sends(program: Program, result: FunctionResult, pinned: frozenset[int]) -> Sends | None:
-    """The copies of a function that are read in the background; none for which the host always waits."""
-    from kesco.ir.flow import Held, Role
-    from kesco.ir.transfers import LEAST
-    from kesco.transfers.copies import is_flat
-    from kesco.transfers.sending import sends
-
-    sites = [s for s in result.region.sites if s.role is Role.MOVABLE and is_flat(s)]
-    stay = {
-        (s.operation, s.iterations)
-        for s in result.region.sites
-        if s.role is Role.DEVICE_SYNC and s.number not in result.plan.needless
-    }
-    sources = [s for s in sites if s.held is Held.SOURCE]
-    large = [s for s in sources if s.bytes is None or s.bytes >= LEAST or s.operation in pinned]
-    copies = {s.operation for s in large if (s.operation, s.iterations) not in stay}
-    waits = {s.operation for s in sites if s.held is Held.ALL}
-    later = {s.operation for s in result.region.sites if s.held is Held.LATER or s.later}
-    fetches = result.fetches
-    stops = (*fetches.before, *fetches.ends) if fetches is not None else ()
-    return sends(program, _functions(program, result.region), copies, waits, later, stops)
-
-
-def _fetches(
-    program: Program, region: Region, gone: Collection[int], original: Region, pinned: frozenset[int],
-    calls: Collection[int],
-) -> Fetches | None:  # fmt: skip
-    """The copies to the host that are waited for later; none for which the host always waits for the device.
-
-    With them the copies in `calls`. Nor small ones into memory that is certainly pageable, as the `original` region shows, and stays so: for them the
-    host waits anyway.
-    """
-    from kesco.ir.flow import Held, Role
-    from kesco.ir.transfers import LEAST, LEAST_FETCHED
-    from kesco.transfers.copies import into_pageable, is_flat
-    from kesco.transfers.fetching import fetches
-
-    free = {region.sites[number].operation for number in gone}
-    sites = [s for s in region.sites if s.role is Role.MOVABLE and s.held is not None and is_flat(s)]
-    results = [s for s in sites if s.held is Held.ALL]
-    large = [s for s in results if s.bytes is None or s.bytes >= LEAST_FETCHED or s.operation in pinned]
-    copies = {s.operation for s in large if s.operation in free}
-    small = {s.operation for s in large if s.bytes is not None and s.bytes < LEAST} - pinned
-    if b"cudaHostRegister" in program.text:
-        small = set()
-    copies -= small & into_pageable(original)
-    moving = {s.operation for s in region.sites if s.role is Role.MOVABLE and s.operation in calls} & free
-    ours = {s.operation for s in sites} | moving
-    return fetches(program, _functions(program, region), copies | moving, ours, small, moving)
 
 
 def _functions(program: Program, region: Region) -> tuple[Function, ...]:

@@ -210,7 +210,7 @@ class Session:
                 program, ir_text, self.effects, streams=streams, looks=looks, sizes=sizes, rolling=rolling,
                 turning=self._turning(program), kernels=lambda: self.kernels,
             )  # fmt: skip
-            return tuple(replace(one, kernels=self.kernels) if one.loops else one for one in found)
+            return tuple(map(self._with_kernels, found))
         except InputError:
             return ()
 
@@ -291,13 +291,20 @@ class Session:
             rolling=self.rolling, kernels=lambda: self.kernels,
         )  # fmt: skip
         uncounted |= known - turning
-        return tuple(replace(one, kernels=self.kernels) if one.loops else one for one in found)
+        return tuple(map(self._with_kernels, found))
 
     def _turning(self, program: Program) -> frozenset[int]:
         """The loops of a text that are followed as loops in any case: in an output those with turns."""
         from kesco.ir.turns import counterparts, turning
 
         return turning(program) | (counterparts(self.turning, self.program, program) if self.turning else frozenset())
+
+    def _with_kernels(self, region: Region) -> Region:
+        """The region, told what decides which bytes kernels touch where loops are marked."""
+        if not region.loops:
+            return region
+        calling = replace(region.calling, kernels=self.kernels) if region.calling is not None else None
+        return replace(region, kernels=self.kernels, calling=calling)
 
     @cached_property
     def kernels(self) -> Kernels:

@@ -14,10 +14,11 @@ from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from kesco.analysis.following import by_host, why_not_followed
+from kesco.analysis.following import by_host, is_wait_here, why_not_followed
+from kesco.analysis.passing import Passing
 from kesco.analysis.region import Draft, Walked
 from kesco.ir import program as ir
-from kesco.ir.access import BY_HOST_IN_CALL, HELD_IN_CALL, IN_CALL, AccessMode, Buffer
+from kesco.ir.access import BY_HOST_IN_CALL, HELD_IN_CALL, IN_CALL, AccessMode, Buffer, in_call
 from kesco.ir.flow import CURRENT, HOSTS_SIDE, Handle, Role, SiteKind
 from kesco.ir.poly import ByteRange
 
@@ -36,7 +37,7 @@ def after_call(walk: Interpreter, state: State, call: ir.Call, callee: Activatio
     if callee.throws and not callee.touches_device:
         walk.may_throw(state, name, call.operation, call.span)
     now.throws = now.throws or (callee.throws and not now.failing)
-    touched = touched_in(callee, walk.in_loops())
+    touched = touched_in(callee, walk.in_loops(), walk.passing)
     if not callee.touches_device:
         for (buffer, _), mode in (entry for one in touched.values() for entry in one.items()):
             now.host[buffer] = now.host.get(buffer, AccessMode.NONE) | mode
@@ -61,15 +62,19 @@ def after_call(walk: Interpreter, state: State, call: ir.Call, callee: Activatio
         now.unseen_in = now.statement
 
 
-def touched_in(callee: Walked, around: Collection[str] = ()) -> dict[str, _Touched]:
+def touched_in(callee: Walked, around: Collection[str] = (), passing: Passing | None = None) -> dict[str, _Touched]:
     """What is touched in a function, by `Access.why` at its call, in few parts that mean something in its caller.
 
-    `around` are the loops that its caller is in, whose counters keep their values during the call.
+    `around` are the loops that its caller is in, whose counters keep their values during the call. What is touched
+    through one argument alone `passing` says.
     """
-    touched: dict[str, _Touched] = {IN_CALL: {}, HELD_IN_CALL: {}, BY_HOST_IN_CALL: {}}
+    touched: dict[str, _Touched] = {}
     for draft in callee.builder.drafts:
         for (buffer, why, part), mode in draft.accesses.items():
-            found = touched[BY_HOST_IN_CALL if draft.role is Role.HOST else _at_call(draft, why, mode)]
+            way = BY_HOST_IN_CALL if draft.role is Role.HOST else _at_call(draft, why, mode)
+            if way == IN_CALL and passing is not None:
+                way = in_call(passing.parameter(callee.function, draft, why, mode))
+            found = touched.setdefault(way, {})
             gone = part is not None and any(c.turn is None or c.turn.loop not in around for c in part.counters)
             at = buffer, None if gone else part
             found[at] = found.get(at, AccessMode.NONE) | mode
@@ -79,7 +84,7 @@ def touched_in(callee: Walked, around: Collection[str] = ()) -> dict[str, _Touch
 def _at_call(draft: Draft, why: str, mode: AccessMode) -> str:
     if why in (BY_HOST_IN_CALL, HELD_IN_CALL):
         return why
-    if draft.held is None or not _is_held(draft):
+    if draft.held is None:
         return IN_CALL
     return HELD_IN_CALL if mode == HOSTS_SIDE[draft.held] else IN_CALL
 
@@ -97,7 +102,7 @@ def add_touched(site: Draft, callee: Walked, touched: dict[str, _Touched]) -> No
 
 
 def _is_held(draft: Draft) -> bool:
-    return draft.kind is SiteKind.COPY and draft.held is not None
+    return is_wait_here(draft) or (draft.kind is SiteKind.COPY and draft.held is not None)
 
 
 def _with_few_parts(touched: _Touched) -> _Touched:

@@ -32,7 +32,7 @@ from kesco.ir.flow import CURRENT, Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import FILL
 from kesco.ir.scratch import OWN, OWNED
-from kesco.ir.transfers import SETS
+from kesco.ir.transfers import SETS, WAIT_HERE
 from kesco.ir.turns import GIVE, PIN, PLACE, TAKE, TURNED, TURNS
 from kesco.source import Span
 
@@ -123,6 +123,10 @@ class Calls(Launches):
                 self.stay_serial("a stream is set where it is not for one call of a statement", call.span)
             else:
                 self.follows = self.setting[1].operation, self.handle_of(values[0] if values else TOP)
+            return NOTHING
+        if name == WAIT_HERE:
+            where = call.operation, call.span
+            self.site(state, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, *where).stream = CURRENT
             return NOTHING
         if name in (OWN, OWNED):  # whose memory it is `scratch` says
             values = self.argument_values(state, call)

@@ -8,10 +8,11 @@ must be right for all calls of it.
 there: launches, memsets, copies, calls of libraries, and of functions that follow. 2. So it has no join, no unseen
 code, changes no device, is told of no flag that the host may watch, and throws nothing: who catches that may look at
 the default stream. It waits for nothing but ``cudaMemcpy`` between host and device, for which it only waits until the
-host's memory is done with (`Site.holds`). 3. A *function* follows where all its activations do. 4. A handle of a
-library that code gave which is not seen is no reason against it: nobody sets a stream there, and then the handle keeps
-the one that it has. 5. A call may move where it is a statement, or a value that is declared or assigned, with nothing
-else for the device in that statement: what is set for the call ends with the statement.
+host's memory is done with, and ``cudaDeviceSynchronize``, for which it waits for its stream (`Site.holds`). 3. A
+*function* follows where all its activations do. 4. A handle of a library that code gave which is not seen is no reason
+against it: nobody sets a stream there, and then the handle keeps the one that it has. 5. A call may move where it is a
+statement, or a value that is declared or assigned, with nothing else for the device in that statement: what is set for
+the call ends with the statement.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from kesco.ir.flow import Handle, Held, Region, Role, SiteKind
 from kesco.ir.transfers import SETS
 from kesco.ir.walking import leaves
 
+_WAIT = b"cudaDeviceSynchronize("
 _PASSED = (Role.ENTRY, Role.EXIT, Role.HOST)
 _MOVES = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET, SiteKind.LIBRARY)
 
@@ -67,6 +69,8 @@ def _why(draft: Draft, current: Handle | None, known: dict[int, str]) -> str:
         return f"what {where} does is not seen"
     if is_held_copy(draft) and (draft.stream == current if current is not None else draft.role is Role.LEGACY):
         return ""
+    if is_wait_here(draft):
+        return "" if current is None or draft.stream == current else f"{where} is a barrier"
     if draft.role is not Role.MOVABLE or draft.kind not in _MOVES or draft.held is not None:
         return f"{where} stays on the default stream" if draft.role is Role.LEGACY else f"{where} is a barrier"
     if draft.note and current is None:  # later it is on that stream, or not
@@ -77,6 +81,11 @@ def _why(draft: Draft, current: Handle | None, known: dict[int, str]) -> str:
 def is_held_copy(one: Draft) -> bool:
     """Whether it is a ``cudaMemcpy`` that keeps the host until it is done with the host's memory."""
     return one.kind is SiteKind.COPY and one.held in (Held.SOURCE, Held.ALL) and one.name == "cudaMemcpy"
+
+
+def is_wait_here(one: Draft) -> bool:
+    """Whether it is a ``cudaDeviceSynchronize``."""
+    return one.kind is SiteKind.SYNC and one.role is Role.DEVICE_SYNC and one.name == "cudaDeviceSynchronize"
 
 
 def not_followed(program: ir.Program, activations: Mapping[str, Mapping[Any, Walked]], why: str) -> dict[str, str]:
@@ -106,9 +115,16 @@ def not_followed(program: ir.Program, activations: Mapping[str, Mapping[Any, Wal
 
 
 def _fixed_copy(program: ir.Program, activation: Walked) -> str:
-    """Why the text of a copy that keeps the host cannot be changed, if it cannot."""
-    copies = (d for d in activation.builder.drafts if is_held_copy(d))
-    wrong = next((d for d in copies if program.operations[d.operation].rename is None), None)
+    """Why the text of a copy or wait that keeps the host cannot be changed, if it cannot."""
+
+    def is_fixed(draft: Draft) -> bool:
+        if is_held_copy(draft):
+            return program.operations[draft.operation].rename is None
+        if not is_wait_here(draft):
+            return False
+        return draft.operation < 0 or not program.text.startswith(_WAIT, program.operations[draft.operation].span.start)
+
+    wrong = next((d for d in activation.builder.drafts if is_fixed(d)), None)
     return f"'{wrong.name}' (line {wrong.span.line}) is a barrier" if wrong is not None else ""
 
 

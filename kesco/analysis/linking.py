@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from kesco.analysis.region import Walked
 from kesco.ir import program as ir
-from kesco.ir.access import BY_HOST_IN_CALL, HELD_IN_CALL, IN_CALL, BufferKind
+from kesco.ir.access import BY_HOST_IN_CALL, HELD_IN_CALL, IN_CALL, BufferKind, argument_of
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.source import Span
 
@@ -148,7 +148,11 @@ def linked(
 
 def _is_only(site: Site, callee: tuple[str, Span]) -> bool:
     """Whether all that happens at a call happens in the function that it names."""
-    return site.calls == (callee,) and not site.foreign and all(a.why in _INSIDE for a in site.accesses)
+    return (
+        site.calls == (callee,)
+        and not site.foreign
+        and all(a.why in _INSIDE or argument_of(a.why) >= 0 for a in site.accesses)
+    )
 
 
 def _behind(region: Region, starts: Collection[int]) -> set[int]:

@@ -19,6 +19,7 @@ from kesco.analysis.evaluation_order import (
     pure_functions,
 )
 from kesco.analysis.memory import TOP, Object, Place, Value
+from kesco.analysis.passing import Passing
 from kesco.analysis.region import Draft
 from kesco.analysis.state import State
 from kesco.ir import program as ir
@@ -38,6 +39,7 @@ class Sites(Aggregates):
         self.streams = streams
         self.pure, self.meetings = pure_functions(program), Meetings(program)
         self.bound = bound(program)
+        self.passing = Passing()
 
     follows: tuple[int, Handle | None] | None = None  # the call for which the text sets a stream here, and which
 

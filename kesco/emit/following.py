@@ -16,9 +16,10 @@ from kesco.emit.edits import Edit, newline_of
 from kesco.emit.handles import CURRENT, lent
 from kesco.emit.places import around
 from kesco.ir import program as ir
-from kesco.ir.flow import Region, Role, Site, SiteKind
-from kesco.ir.transfers import COPY_HERE, LATER, ON
+from kesco.ir.flow import Region, Role, Site, SiteKind, is_wait
+from kesco.ir.transfers import COPY_HERE, LATER, ON, WAIT_HERE
 
+_WAIT = "cudaDeviceSynchronize"
 _LAST = 9  # behind the lines that come before the statement
 
 
@@ -61,7 +62,10 @@ def follow(program: ir.Program, region: Region) -> list[Edit]:
     kept = (s for s in region.sites if s.kind is SiteKind.COPY)  # up in one call and home in another: not one `held`
     copies = {s.operation for s in kept if s.held is not None or s.role is Role.LEGACY}
     names = (program.operations[number].rename for number in sorted(copies))
-    return [*edits, *(Edit(*name[0], COPY_HERE) for name in names if name is not None)]
+    edits += [Edit(*name[0], COPY_HERE) for name in names if name is not None]
+    waits = {s.operation for s in region.sites if is_wait(s) and s.operation >= 0}
+    places = (program.operations[number].span.start for number in sorted(waits))
+    return [*edits, *(Edit(at, at + len(_WAIT), WAIT_HERE) for at in places)]
 
 
 def _is_put_there(program: ir.Program, site: Site) -> bool:

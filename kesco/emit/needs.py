@@ -14,7 +14,7 @@ from kesco.emit.places import Rewrite, filled, lines_before, marks_of
 from kesco.emit.prologue import Parts
 from kesco.emit.scratch import scratch_in
 from kesco.ir import program as ir
-from kesco.ir.flow import Region, Role, SiteKind
+from kesco.ir.flow import Region, Role, SiteKind, is_wait
 from kesco.ir.schedule import joined_ranks
 from kesco.ir.transfers import OWN
 from kesco.ir.turns import Turns, in_flight, width
@@ -71,6 +71,7 @@ def needed_parts(
         fills=any(filled(program, r) != program.operations for r in rewrites),
         calls=any(s.kind is SiteKind.CALL for _, s in sites),
         later=later,
+        waits=any(is_wait(s) for one in following for s in one.sites),
         turns=in_flight(_turns(rewrites)),
         closed=is_closed(rewrites),
         blas=any(is_spread(program, r.region, r.schedule.as_dict()) for r in rewrites)

@@ -110,6 +110,19 @@ IN_CALL = "in the function called"
 BY_HOST_IN_CALL = "by the host, in the function called"
 HELD_IN_CALL = "copied while the host waits, in the function called"
 """The `why` of the host's memory that a call copies from or to: it is done with when the call comes back."""
+_ARGUMENT = f"{IN_CALL}, through argument "
+
+
+def in_call(argument: int) -> str:
+    """The `why` of what a call touches through an argument, from 0; of less than 0, not only through one."""
+    return f"{_ARGUMENT}{argument + 1}" if argument >= 0 else IN_CALL
+
+
+def argument_of(why: str) -> int:
+    """Through which argument a call touches something, from 0; -1 where it is not known to be only through one."""
+    return int(why.removeprefix(_ARGUMENT)) - 1 if why.startswith(_ARGUMENT) else -1
+
+
 RELEASED = "the host may watch what it writes"
 """The `why` of what an operation does not touch itself, but whoever sees what it writes may: it comes behind that."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from kesco.ir.access import RELEASED, Access, AccessMode
+from kesco.ir.access import BY_HOST_IN_CALL, HELD_IN_CALL, RELEASED, Access, AccessMode, may_alias
 from kesco.ir.kernels import Kernels
 from kesco.ir.scratch import Scratch
 from kesco.source import Span
@@ -195,6 +195,13 @@ def is_wait(site: Site) -> bool:
 def comes_home(site: Site) -> bool:
     """Whether it is a copy for which the host waits, and that waits for all work before it."""
     return site.kind is SiteKind.COPY and site.role is Role.LEGACY and site.held is Held.ALL and site.acts
+
+
+def sees_itself(site: Site) -> bool:
+    """Whether the host may touch in a call what the call's own work does, of which it does not wait for all then."""
+    on_host = [a for a in site.accesses if a.why == BY_HOST_IN_CALL]
+    work = [a for a in site.accesses if a.why not in (BY_HOST_IN_CALL, HELD_IN_CALL)]
+    return any((a.mode | b.mode) & AccessMode.WRITE and may_alias(a.buffer, b.buffer) for a in on_host for b in work)
 
 
 @dataclass(frozen=True, slots=True)

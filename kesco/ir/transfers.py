@@ -57,6 +57,8 @@ class Zeroes:
 ON, LATER = "KescoOn", "KescoLater"
 """What stands before a call in the text, with the stream that it is to follow; and where copies in it may go on."""
 SETS = (ON, LATER)
+WAIT_HERE = "kesco_wait_here"
+"""``cudaDeviceSynchronize`` in a function that follows its caller: on a stream that was set it waits for that alone."""
 COPY_HERE = "kesco_copy_here"
 """The same on the current stream, in a function that follows its caller; waits for the device where nobody set one."""
 SEND, SENT = "kesco_send", "kesco_sent"
@@ -92,7 +94,7 @@ LEAVES = frozenset(
         ),
         *("kesco_mark", "kesco_hold", "kesco_memset", "kesco_current", *SETS),
         *("kesco_turns", "kesco_turn", "kesco_turned", "kesco_place", "kesco_take", "kesco_give", "kesco_pin"),
-        *("kesco_own", "kesco_owned"),
+        *("kesco_own", "kesco_owned", WAIT_HERE),
     }
 )
 """Calls that write no memory of the host, or none that is pageable, and run no code of the program."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.program import Program
 
 _PROLOGUE = b"struct KescoStreams"
+_SEEN = "the host may touch in '{}' what the device still does"
 _UNGUARDED = "the run-time check of its pointers is missing"
 
 
@@ -228,6 +229,7 @@ def _judged(
     serial: Region, other: Region, programs: tuple[Program, Program], guards: tuple[str, ...] = ()
 ) -> FunctionVerdict:
     """The proof of one function; `guards` are further pointers that were taken to be distinct."""
+    from kesco.ir.flow import sees_itself
     from kesco.verify.called import with_later
     from kesco.verify.guards import guarded
     from kesco.verify.order import verify_region
@@ -242,6 +244,7 @@ def _judged(
     verdict = verify_region(serial, other, rings, programs[0])
     problems = [explain(u, other) for u in verdict.unordered]
     problems += [_unproven(serial, one) for one in (*verdict.unmatched, *value_problems(serial, other, *programs))]
+    problems += [_unproven(serial, _SEEN.format(s.label)) for s in other.sites if s.later and sees_itself(s)]
     on_streams = any(s.stream is not None for s in other.sites)
     if on_streams and not {*serial.guards, *guards, *other.guards} <= guarded(programs[1].text, other):
         problems.append(_unproven(serial, _UNGUARDED))

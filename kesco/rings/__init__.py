@@ -192,7 +192,7 @@ class _Loop:
         """The variables of the buffers that are shared, if each may have a second place in turns that are `alike`."""
         found: dict[Buffer, ir.Variable] = {}
         touching: defaultdict[Buffer, list[tuple[Site, Access, Use]]] = defaultdict(list)
-        by_operation = uses(self.body.loop.body)
+        by_operation = uses(self.body.loop.body, self.body.calls)
         for site in work:
             for access in (a for a in site.accesses if a.buffer in shared):
                 use = by_operation.get(site.operation)

@@ -13,6 +13,7 @@ from kesco.ir import program as ir
 from kesco.ir.flow import Mark, Region, Site
 from kesco.ir.transfers import FILLS
 from kesco.ir.turns import Taken
+from kesco.ir.within import Within
 from kesco.rings.meeting import is_in
 from kesco.rings.uses import handed_on, is_dim3
 
@@ -46,6 +47,7 @@ class Body:
     around: bool
     lone: bool
     function: ir.Function
+    within: Within
     calls: frozenset[int] = frozenset()
     placed: bool = True
     outers: tuple[ir.Loop, ...] = ()
@@ -167,7 +169,7 @@ class Body:
         mentions = [n for n in leaves if (one := ir.named(n)) is not None and one.key == pointer.key]
         if any(n.span is None or text[n.span.start : n.span.end] != pointer.name.encode() for n in mentions):
             return False  # ``this->p``, or a name in another file
-        here = [mention for s in self.statements[self.begins() :] for mention in handed_on(s, pointer)]
+        here = [mention for s in self.statements[self.begins() :] for mention in handed_on(s, pointer, self.within)]
         return bool(here) and all(here) and len(here) == len(mentions)
 
     def _declared(self) -> set[str]:
@@ -196,7 +198,7 @@ class Body:
         if pointer.key not in own or len(ends) != 1 or not at < ends[0][0]:
             return None
         end, free = ends[0]
-        between = [mention for s in self.statements[at + 1 : end] for mention in handed_on(s, pointer)]
+        between = [mention for s in self.statements[at + 1 : end] for mention in handed_on(s, pointer, self.within)]
         mentions = sum(isinstance(n, ir.Name) and n.variable.key == pointer.key for n in ir.walk(function.body))
         if not all(between) or len(between) + 2 != mentions or any(map(_leaves, self.statements[at : end + 1])):
             return None
@@ -284,6 +286,7 @@ def body_of(
         bool(around),
         lone,
         function,
+        Within(program),
         calls,
         id(loop) in placed and not _leaves_function(loop),
         outers,

@@ -55,7 +55,7 @@ def _of_loop(program: ir.Program, region: Region, outer: ir.Loop, inside: Sequen
         or may_throw(region, (*work, *around))
     ):
         return
-    if any(s.kind is SiteKind.COPY or s.role is Role.DEVICE_SYNC for s in work):
+    if any(s.kind is SiteKind.COPY or s.holds or s.role is Role.DEVICE_SYNC for s in work):
         return
     if any(s.role is not Role.HOST or any(True for one in work for _ in meeting(s, one)) for s in around):
         return

@@ -6,23 +6,23 @@ touches. Apart from the rest because this is about expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from kesco.ir import program as ir
-from kesco.ir.access import Access, AccessMode, through_parameter
+from kesco.ir.access import Access, AccessMode, argument_of, through_parameter
 from kesco.ir.kernels import Writes, writes_no_more
 from kesco.ir.turns import Steering
+from kesco.ir.within import Within
 
-_RECKONED = (ir.Constant, ir.Binary, ir.Unary, ir.Cast, ir.Literal)
 _COPIES = ("cudaMemcpy", "cudaMemcpyAsync")
 _FILLS = ("cudaMemset", "cudaMemsetAsync")
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A launch, copy or memset."""
+    """A launch, copy or memset, or a call of a function in which such are."""
 
     node: ir.Launch | ir.Call
 
@@ -35,12 +35,16 @@ class _Changing(Protocol):
 
     def values(self) -> Mapping[str, ir.Expr | None]: ...
 
+    @property
+    def within(self) -> Within: ...
+
     def in_turn(self, one: ir.Expr) -> str: ...
 
 
-def uses(body: ir.Stmt) -> dict[int, Use]:
-    """The launches, copies and memsets of a body, by their operations."""
-    calls = (n for n in ir.walk(body) if isinstance(n, ir.Call) and n.name in (*_COPIES, *_FILLS))
+def uses(body: ir.Stmt, calling: Collection[int] = ()) -> dict[int, Use]:
+    """The launches, copies and memsets of a body, and the calls among `calling`, by their operations."""
+    every = (n for n in ir.walk(body) if isinstance(n, ir.Call))
+    calls = (n for n in every if n.name in (*_COPIES, *_FILLS) or n.operation in calling)
     launches = (n for n in ir.walk(body) if isinstance(n, ir.Launch))
     nodes: list[ir.Launch | ir.Call] = [*launches, *calls]
     return {n.operation: Use(n) for n in nodes}
@@ -51,7 +55,7 @@ def is_dim3(variable: ir.Variable) -> bool:
     return variable.type.spelling in ("dim3", "const dim3")
 
 
-def handed_on(node: ir.Expr | ir.Stmt, pointer: ir.Variable, inside: bool = False) -> Iterator[bool]:
+def handed_on(node: ir.Expr | ir.Stmt, pointer: ir.Variable, within: Within, inside: bool = False) -> Iterator[bool]:
     """True for each mention of a pointer whose value goes to the device's work and nowhere else."""
     variable = ir.named(node) if isinstance(node, (ir.Name, ir.Select)) else None
     if variable is not None:
@@ -59,16 +63,19 @@ def handed_on(node: ir.Expr | ir.Stmt, pointer: ir.Variable, inside: bool = Fals
             yield inside
     elif isinstance(node, ir.Launch):
         for one in node.configuration:
-            yield from handed_on(one, pointer)
+            yield from handed_on(one, pointer, within)
         for one in node.arguments:
-            yield from handed_on(one, pointer, True)
+            yield from handed_on(one, pointer, within, True)
     elif isinstance(node, ir.Call):
-        for one in (*node.arguments, *((node.receiver,) if node.receiver is not None else ())):
-            yield from handed_on(one, pointer, node.name in (*_COPIES, *_FILLS))
+        moves = node.name in (*_COPIES, *_FILLS)
+        for at, one in enumerate(node.arguments):
+            yield from handed_on(one, pointer, within, moves or within.hands_on(node, at))
+        if node.receiver is not None:
+            yield from handed_on(node.receiver, pointer, within, moves)
     else:
         passes = inside and (isinstance(node, ir.Cast) or (isinstance(node, ir.Binary) and node.operator in ("+", "-")))
         for child in ir.children(node):
-            yield from handed_on(child, pointer, passes)
+            yield from handed_on(child, pointer, within, passes)
 
 
 def pointer_of(use: Use, access: Access) -> ir.Variable | None:
@@ -84,6 +91,9 @@ def pointer_of(use: Use, access: Access) -> ir.Variable | None:
 
 def _argument(use: Use, access: Access) -> ir.Expr | None:
     arguments = use.node.arguments
+    if isinstance(use.node, ir.Call) and use.node.name not in (*_COPIES, *_FILLS):
+        at = argument_of(access.why)
+        return arguments[at] if 0 <= at < len(arguments) else None
     if isinstance(use.node, ir.Launch):
         return next((one for n, one in enumerate(arguments) if access.why == through_parameter(n)), None)
     at = 0 if AccessMode.WRITE in access.mode else 1
@@ -99,7 +109,12 @@ def deciding_in(steering: Steering, use: Use, access: Access, body: _Changing) -
     if argument is None:
         return None
     deciding = [argument]
-    if isinstance(node, ir.Call):
+    if isinstance(node, ir.Call) and node.name not in (*_COPIES, *_FILLS):
+        inner = body.within.deciding(node, argument_of(access.why), steering)
+        if inner is None:
+            return None
+        deciding += inner
+    elif isinstance(node, ir.Call):
         deciding.append(node.arguments[2])
     else:
         at = next(n for n, one in enumerate(node.arguments) if one is argument)
@@ -113,7 +128,7 @@ def deciding_in(steering: Steering, use: Use, access: Access, body: _Changing) -
                 return None  # a default argument may be another one each time
             deciding += [node.arguments[n] for n in decides]
         deciding += node.configuration[:3]
-    same = _Same(body.changing(), body.values(), set(), body.calm)
+    same = _Same(body.changing(), body.values(), set(), body.calm, body.within)
     alike = [same.expression(one, pointer=one is argument) for one in deciding]
     return frozenset(same.found) if all(alike) and deciding[1:] else None
 
@@ -144,6 +159,7 @@ class _Same:
     values: Mapping[str, ir.Expr | None]
     found: set[str]
     calm: bool
+    within: Within
 
     def expression(self, one: ir.Expr, *, pointer: bool = False) -> bool:
         """Whether an expression of integers, and of one pointer where that may be, has one value in such turns."""
@@ -153,10 +169,7 @@ class _Same:
                 through = pointer and variable.type.shape is ir.Shape.POINTER
                 if variable.constant is None and not through and not self._variable(variable):
                     return False
-            elif isinstance(node, ir.Call):
-                if not node.constructs or not node.name.endswith("dim3"):
-                    return False
-            elif node == ir.VARYING or not isinstance(node, _RECKONED):
+            elif not self.within.is_reckoned(node) and node != ir.DEFAULT:
                 return False
         return True
 

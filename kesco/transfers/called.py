@@ -4,9 +4,9 @@ In: a program and a call of one of its functions that follow their callers. Out:
 comes back, and how the caller waits for them. Apart from the copies of a function's own because here two texts meet.
 
 1. The function, and all that it calls, do nothing that looks at what is copied to the host or changes what is copied
-from there (`Unlooked`), in one straight way to their ends. 2. All copies in them deal with an error in the same words,
-which mean the same in the caller (`fetching.form_of`). 3. A copy goes to a container of numbers if it does as the
-caller says it.
+from there (`Unlooked`), in one straight way to their ends. 2. All copies and waits in them deal with an error in the
+same words, which mean the same in the caller (`fetching.form_of`). 3. A copy goes to a container of numbers if it does
+as the caller says it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kesco.ir import program as ir
+from kesco.ir.pins import base_of
 from kesco.ir.transfers import TO_DEVICE, TO_HOST
 from kesco.transfers.fetching import form_of, is_of_numbers, means_one_thing
 from kesco.transfers.unlooked import Unlooked
 
-_COPY = "cudaMemcpy"
+_COPY, _WAIT = "cudaMemcpy", "cudaDeviceSynchronize"
 _DEEP = 4
 
 
@@ -33,7 +34,7 @@ class Called:
     def form(self, caller: ir.Function, call: ir.Call) -> str:
         """The statement by which the caller waits for the copies in a call; empty where they may not go on."""
         run = self._run(call, _DEEP)
-        forms = {form_of(self.program, one, copy.operation) for one in run for copy in _copies(one)}
+        forms = {form_of(self.program, one, node.operation) for one in run for node in (*_copies(one), *_waits(one))}
         if len(forms) != 1 or not run or not all(map(self._is_in_one_text, run)):
             return ""
         form = forms.pop()
@@ -55,6 +56,15 @@ class Called:
                 if _way(copy) == TO_HOST and not is_of_numbers(goes):
                     return False
         return True
+
+    def on_host(self, call: ir.Call) -> Iterator[ir.Expr]:
+        """Where in the host's memory copies in a call go to or come from, as the call says it."""
+        function = next(iter(self._run(call, _DEEP)), None)
+        for copy in _copies(function) if function is not None else ():
+            side = copy.arguments[0 if _way(copy) == TO_HOST else 1]
+            base = base_of(side)
+            pairs = zip(function.parameters, call.arguments, strict=False) if function is not None else ()
+            yield from (a for p, a in pairs if base is not None and p.key == base.key)
 
     def _run(self, call: ir.Call, depth: int) -> list[ir.Function]:
         """The function that is called, and all that it calls; none where that is not known."""
@@ -108,6 +118,11 @@ def _copies(function: ir.Function) -> Iterator[ir.Call]:
     """The copies between host and device in a function."""
     calls = (n for n in ir.walk(function.body) if isinstance(n, ir.Call))
     return (n for n in calls if n.standard and n.name == _COPY and _way(n) in (TO_DEVICE, TO_HOST))
+
+
+def _waits(function: ir.Function) -> Iterator[ir.Call]:
+    """Where a function waits for the device."""
+    return (n for n in ir.walk(function.body) if isinstance(n, ir.Call) and n.standard and n.name == _WAIT)
 
 
 def _way(call: ir.Call) -> int:

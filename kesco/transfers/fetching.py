@@ -38,11 +38,12 @@ def fetches(
     ours: Collection[int],
     small: Collection[int] = (),
     later: Collection[int] = (),
+    launching: Collection[int] = (),
 ) -> Fetches | None:
     """What is waited for later, if anything; `copies` are those among `ours`, which has all copies on streams.
 
     For the `small` ones the host waits at once if they turn out to go to pageable memory. `later` are calls among them,
-    with copies in what they run.
+    with copies in what they run; `launching` are calls that give the device work.
     """
     from kesco.transfers.called import Called
 
@@ -73,7 +74,7 @@ def fetches(
         wait = wait or next(iter(forms.values()), "")
         chosen = {one for one, form in forms.items() if form == wait}
         while chosen:
-            walk = Walk(program, chosen, harmless, calls=calling)
+            walk = Walk(program, chosen, harmless, launching=launching)
             walk.function(function)
             keep = (chosen & walk.useful) - walk.dropped
             if keep == chosen:

@@ -31,11 +31,12 @@ def sends(
     waits: Collection[int],
     later: Collection[int] = (),
     stops: Collection[int] = (),
+    launching: Collection[int] = (),
 ) -> Sends | None:
     """What is read in the background, if anything; `copies` are operations to the device, `waits` those to the host.
 
     `later` are copies to the host that nobody waits for there; at the places `stops` the host waits for them, and then
-    for these, too.
+    for these, too. `launching` are calls that give the device work.
     """
     harmless = Harmless(program, frozenset((*waits, *later)))
     operations: set[int] = set()
@@ -50,7 +51,7 @@ def sends(
         if any(isinstance(n, ir.Obstacle) for n in nodes):
             continue
         while chosen:
-            walk = Walk(program, chosen, harmless, frozenset(waits), frozenset(stops))
+            walk = Walk(program, chosen, harmless, frozenset(waits), frozenset(stops), launching)
             walk.function(function)
             keep = (chosen & walk.useful) - walk.dropped
             if keep == chosen:
@@ -72,10 +73,10 @@ class Walk:
         harmless: Harmless,
         waits: frozenset[int] = frozenset(),
         stops: frozenset[int] = frozenset(),
-        calls: Collection[int] = frozenset(),
+        launching: Collection[int] = (),
     ) -> None:
         self.text, self.chosen, self.waits, self.stops = program.text, frozenset(chosen), waits, stops
-        self.harmless, self.calls = harmless, frozenset(calls)
+        self.harmless, self.launching = harmless, frozenset(launching)
         self.useful: set[int] = set()
         self.dropped: set[int] = set()
         self.before: set[int] = set()
@@ -167,7 +168,7 @@ class Walk:
         if straight and called & self.waits:
             pending = _NOTHING
         pending |= self.chosen & called
-        if any(isinstance(n, ir.Launch) for n in nodes) or called & self.calls:
+        if any(isinstance(n, ir.Launch) for n in nodes) or called & self.launching:
             self.useful |= pending
         return pending
 

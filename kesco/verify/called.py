@@ -5,7 +5,8 @@ caller has to wait, and whether nothing that runs in it looks at memory or chang
 copies stand in one function and the wait for them in another.
 
 1. Such a call runs one function of the file and what that calls, each in one straight way to its end. 2. All copies in
-them are ``kesco_copy_here``, and do the same with an error: in a macro, or a function that has its name alone.
+them are ``kesco_copy_here``, all waits ``kesco_wait_here``, and do the same with an error: in a macro, or a function
+that has its name alone.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from dataclasses import dataclass, replace
 
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, SiteKind
-from kesco.ir.transfers import COPIES, COPY_HERE, ON_DEVICE, TO_HOST
+from kesco.ir.transfers import COPIES, COPY_HERE, ON_DEVICE, TO_HOST, WAIT_HERE
 from kesco.verify.looks import Looks, is_of_numbers, squeezed
 from kesco.verify.sources import later_in, way_of, word_of
 
 LATERS = re.compile(rb"(?<!void )\bKescoLater\s*\(")
 _FORM = re.compile(rb'@;?|(\w+)\(@(?:,(?:"[^"\\]*"|__FILE__|__LINE__|__func__|__FUNCTION__))*\);?')
+_HELD = (COPY_HERE, WAIT_HERE)
 _DEEP = 4
 
 
@@ -65,7 +67,7 @@ class Called:
     def form(self, caller: ir.Function, call: ir.Call) -> bytes:
         """The form of the wait for the copies in a call; empty where there is none, or where they may not go on."""
         run = self._run(call, _DEEP)
-        forms = {form_of(self.program, one, copy) for one in run for copy in _copies(one)}
+        forms = {form_of(self.program, one, node) for one in run for node in _calls(one) if word_of(node) in _HELD}
         numbers = self.is_to_numbers(call)
         if len(forms) != 1 or not all(self._is_calm(one, run, numbers=numbers) for one in run):
             return b""
@@ -102,6 +104,7 @@ class Called:
         inside = {n.span: True for n in _calls(one) if n.key in {f.key for f in run}}
         looks = _Inside(self.program, b"", set(), one.method_of, members=numbers, later=inside)
         known = {word_of(n) for n in _calls(one) if word_of(n) in COPIES and way_of(n) != ON_DEVICE}
+        known |= {word_of(n) for n in _calls(one) if word_of(n).endswith("Synchronize")}
         kept = (p.type for p in one.parameters if p.type.shape is not ir.Shape.REFERENCE)
         return known <= {COPY_HERE} and all(map(looks.small, kept)) and looks.is_calm(one.body)
 

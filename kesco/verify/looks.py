@@ -150,8 +150,12 @@ class Looks(Reader):
         of = one is None or isinstance(one, ir.Name) or self._only_where(one)
         of = of or (isinstance(one, ir.Dereference) and self.calm_value(one.pointer))
         pairs = list(zip(function.parameters, call.arguments, strict=False)) if function is not None else []
-        return of and len(pairs) == len(call.arguments) and all(
-            self.calm_value(a) or (p.type.shape is ir.Shape.REFERENCE and self._only_where(a)) for p, a in pairs
+        return (
+            of
+            and len(pairs) == len(call.arguments)
+            and all(
+                self.calm_value(a) or (p.type.shape is ir.Shape.REFERENCE and self._only_where(a)) for p, a in pairs
+            )
         )
 
     def _is_member(self, one: ir.Select) -> bool:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from kesco.ir import program as ir
 from kesco.ir.transfers import COPIES, FILLS
 from kesco.ir.turns import GIVE, LANE, PIN, PLACE, TAKE, TURN, TURNED, TURNS
+from kesco.ir.within import Within
 from kesco.source import Span
 from kesco.verify.calls import call_in, is_of, is_of_cuda, is_streams, names, statements_of
 from kesco.verify.lanes import in_lanes, leaves_function, left_by
@@ -31,7 +32,7 @@ _OURS = (TURNS, TURN, LANE, TURNED, PLACE, TAKE, GIVE, PIN)
 _CALLED = re.compile(
     rb"(?<!KescoTurns )(?<!KescoStreams\* )(?<!void )(?<!cudaError_t )\b(?:" + "|".join(_OURS).encode() + rb")\s*\("
 )
-_FILL = ("cudaMemset", "cudaMemsetAsync")
+FILLED = ("cudaMemset", "cudaMemsetAsync")
 _QUIET = ("cudaDeviceSynchronize", "cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName",
           "cudaEventRecord", "cudaStreamWaitEvent")  # fmt: skip
 
@@ -43,8 +44,8 @@ class Ring:
     Only turns overlap in which the variables `alike` have the same values. `places` are buffers in two places; `taken`
     is memory of a turn's own, as the call that takes it. `pins` tells that the host's memory may be pinned in it.
     With `lanes`, turns of one number are on the same streams all through the loop `outer`: of each such loop in it, its
-    key, and the name of its counter. In a `calm` loop nothing changes variables that are not the function's own, but
-    where it names them.
+    key, and the name of its counter. `within` knows what functions do with pointers. In a `calm` loop nothing changes
+    variables that are not the function's own, but where it names them.
     """
 
     loop: ir.Loop
@@ -57,6 +58,7 @@ class Ring:
     alike: frozenset[str]
     problems: tuple[str, ...]
     calm: bool
+    within: Within
     lanes: tuple[tuple[str, str], ...] = ()
     outer: ir.Loop | None = None
     left: int = 0
@@ -73,7 +75,7 @@ class Ring:
 
 def rings_of(program: ir.Program, function: ir.Function) -> tuple[Ring, ...]:
     """The rings of a function of a program."""
-    found = []
+    found, within = [], Within(program)
     for block in (n for n in ir.walk(function.body) if isinstance(n, ir.Block) and not n.declares):
         flat = statements_of(block)
         for at, declared in enumerate(flat):
@@ -89,7 +91,8 @@ def rings_of(program: ir.Program, function: ir.Function) -> tuple[Ring, ...]:
                 calls = max(1, len(inside)) + len(left)
                 calm = Reader(program).is_calm(loop)
                 var = declared.variable
-                rings = [_ring(function, var, call, one, pin, calls, left, calm=calm) for one in inside or [loop]]
+                every = inside or [loop]
+                rings = [_ring(function, var, call, one, pin, calls, left, within, calm=calm) for one in every]
                 found += in_lanes(rings, loop, left) if inside else rings
     return tuple(found)
 
@@ -120,7 +123,7 @@ def _is_inside(one: Span, other: Span) -> bool:
 
 def _ring(
     function: ir.Function, ring: ir.Variable, call: ir.Call, loop: ir.Loop, pin: ir.Call | None, calls: int,
-    left: Mapping[int, ir.Stmt], *, calm: bool,
+    left: Mapping[int, ir.Stmt], within: Within, *, calm: bool,
 ) -> Ring:  # fmt: skip
     """A loop; so many `calls` begin its turns, and those of others that share the variable, or end them within."""
     wrong: list[str] = []
@@ -140,8 +143,8 @@ def _ring(
     streams = (n for n in ir.walk(loop) if isinstance(n, ir.Name) and is_streams(n.variable))
     if any(n.variable.key != own for n in streams):
         wrong.append("some of its work is on streams that are not those of the turn")
-    places = _places(function, ring, call, loop, body, begins, wrong, calm=calm)
-    taken = _taken(function, loop, body, begins, wrong)
+    places = _places(function, ring, call, loop, body, begins, wrong, within, calm=calm)
+    taken = _taken(function, loop, body, begins, wrong, within)
     mentions = sum(is_of(n, ring) for n in ir.walk(function.body))
     if pin is not None and not is_of(pin.arguments[0], ring):
         wrong.append("memory is pinned for another one")
@@ -151,7 +154,7 @@ def _ring(
         if isinstance(one, ir.Call) and one.name.startswith("cu") and not _is_known(one):
             wrong.append(f"'{one.name}' is called in it")
     alike = _alike(function, body, begins, wrong)
-    return Ring(loop, tuple(body), begins, places, taken, function, pin is not None, alike, tuple(wrong), calm)
+    return Ring(loop, tuple(body), begins, places, taken, function, pin is not None, alike, tuple(wrong), calm, within)
 
 
 def _alike(function: ir.Function, body: list[ir.Stmt], begins: int, wrong: list[str]) -> frozenset[str]:
@@ -178,7 +181,7 @@ def _is_own(variable: ir.Variable) -> bool:
 
 def _places(
     function: ir.Function, ring: ir.Variable, call: ir.Call, loop: ir.Loop, body: list[ir.Stmt], begins: int,
-    wrong: list[str], *, calm: bool,
+    wrong: list[str], within: Within, *, calm: bool,
 ) -> dict[int, ir.Variable]:  # fmt: skip
     """The buffers that are in two places: for the call that says where, the variable in the body.
 
@@ -203,14 +206,14 @@ def _places(
         own = name.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) or calm
         if name.key in lent or name.key in changed or not own or name.type.volatile:
             wrong.append(f"'{inner.name}' may be another buffer in each turn")
-        if not _goes_to_work(inner, loop, set_):
+        if not _goes_to_work(inner, loop, set_, within):
             wrong.append(f"the address in '{inner.name}' may be kept or seen")
         found[place.operation] = inner
     return found
 
 
 def _taken(
-    function: ir.Function, loop: ir.Loop, body: list[ir.Stmt], begins: int, wrong: list[str]
+    function: ir.Function, loop: ir.Loop, body: list[ir.Stmt], begins: int, wrong: list[str], within: Within
 ) -> dict[int, ir.Call]:
     """The memory that a turn takes."""
     found: dict[int, ir.Call] = {}
@@ -236,17 +239,17 @@ def _taken(
             ends = any(leaves_turn(s) for s in body[at : min(gives, default=at) + 1])
             if len(gives) != 1 or not begins < at < gives[0] or not declared or between + 2 != whole or ends:
                 wrong.append(f"'{variable.name}' is not there from where a turn takes it to where it gives it back")
-            if not all(handed for s in body[at + 1 : min(gives, default=0)] for handed in _handed_on(s, variable)):
+            if not all(h for s in body[at + 1 : min(gives, default=0)] for h in _handed_on(s, variable, within)):
                 wrong.append(f"the address in '{variable.name}' may be kept or seen")
     return found
 
 
-def _goes_to_work(inner: ir.Variable, loop: ir.Loop, but: ir.Stmt | None) -> bool:
-    return all(_handed_on(loop, inner, but=but))
+def _goes_to_work(inner: ir.Variable, loop: ir.Loop, but: ir.Stmt | None, within: Within) -> bool:
+    return all(_handed_on(loop, inner, within, but=but))
 
 
 def _handed_on(
-    node: ir.Expr | ir.Stmt, pointer: ir.Variable, given: bool = False, but: ir.Stmt | None = None
+    node: ir.Expr | ir.Stmt, pointer: ir.Variable, within: Within, given: bool = False, but: ir.Stmt | None = None
 ) -> Iterator[bool]:
     """For each mention of a pointer whether its value goes to the device's work and nowhere else."""
     if node is but:
@@ -259,12 +262,14 @@ def _handed_on(
             case ir.Launch():
                 passes = any(child is one for one in node.arguments)
             case ir.Call():
-                passes = word_of(node) in COPIES or word_of(node) in _FILL
+                numbers = [n for n, one in enumerate(node.arguments) if one is child]
+                passes = word_of(node) in COPIES or word_of(node) in FILLED
+                passes = passes or (bool(numbers) and within.hands_on(node, numbers[0]))
             case ir.Cast() | ir.Binary(operator="+" | "-"):
                 passes = given
             case _:
                 passes = False
-        yield from _handed_on(child, pointer, passes, but)
+        yield from _handed_on(child, pointer, within, passes, but)
 
 
 def lent_in(node: ir.Expr | ir.Stmt, but: Collection[str] = ()) -> Iterator[str]:
@@ -315,4 +320,4 @@ def on_each_way(node: ir.Expr | ir.Stmt, target: ir.Launch | ir.Call | None) -> 
 
 
 def _is_known(call: ir.Call) -> bool:
-    return call.name in COPIES or call.name in _FILL or call.name in _QUIET
+    return call.name in COPIES or call.name in FILLED or call.name in _QUIET

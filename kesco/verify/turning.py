@@ -26,18 +26,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kesco.ir import program as ir
-from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, context_of, through_parameter
+from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, argument_of, context_of, through_parameter
 from kesco.ir.failures import runs_at_exit
 from kesco.ir.flow import Mark, Region, Role, Site, SiteKind
 from kesco.ir.kernels import writes_no_more
-from kesco.ir.transfers import FILLS
+from kesco.ir.transfers import COPIES, FILLS
 from kesco.ir.turns import TURNED
 from kesco.source import Span
 from kesco.verify.conflicts import bits, hazards
 from kesco.verify.earlier import those_before
 from kesco.verify.happens_before import HappensBefore
 from kesco.verify.match import Matching, is_work, loops, plain_label
-from kesco.verify.rings import Ring, leaves_turn, lent_in, on_each_way
+from kesco.verify.rings import FILLED, Ring, leaves_turn, lent_in, on_each_way
 from kesco.verify.sources import word_of
 from kesco.verify.values import issued_in
 from kesco.verify.verdict import Rule, Unordered
@@ -268,6 +268,9 @@ class Beside:
 
     def _is_same(self, node: ir.Launch | ir.Call, access: Access, fixed: _Fixed) -> bool:
         """Whether an operation writes the same bytes through an argument in turns that are alike."""
+        if isinstance(node, ir.Call) and word_of(node) not in COPIES and word_of(node) not in FILLED:
+            told = self.ring.within.deciding(node, argument_of(access.why), self.serial.kernels.steering)
+            return told is not None and all(map(fixed.expression, told))
         if isinstance(node, ir.Call):
             deciding_call = node.arguments[0:3:2]
             return len(deciding_call) == 2 and all(map(fixed.expression, deciding_call))
@@ -299,7 +302,7 @@ class _Fixed:
         assigned.update(lent_in(ring.function.body))
         declared = {n.variable.key for n in inside if isinstance(n, ir.Declare)}
         self._changing = (assigned | declared) - ring.alike
-        self._calm = ring.calm
+        self._calm, self._within = ring.calm, ring.within
         self._begins: dict[str, ir.Expr] = {}
         for at, one in enumerate(ring.statements):
             if isinstance(one, ir.Declare) and one.initial is not None and one.variable.key not in assigned:
@@ -318,11 +321,9 @@ class _Fixed:
             begins = self._begins.get(variable.key)
             same = variable.key not in self._changing or (begins is not None and self.expression(begins))
             return whole and own and same
-        if one == ir.VARYING:
+        if not self._within.is_reckoned(one) and one != ir.DEFAULT:
             return False
-        kinds = (ir.Constant, ir.Binary, ir.Unary, ir.Cast, ir.Literal)
-        made = isinstance(one, ir.Call) and one.constructs and word_of(one) == "dim3"
-        return (made or isinstance(one, kinds)) and all(map(self.expression, ir.children(one)))
+        return all(map(self.expression, ir.children(one)))
 
 
 def _is_pointer(node: ir.Expr | ir.Stmt) -> bool:

@@ -216,8 +216,9 @@ def _is_known(region: Region) -> bool:
 
 def _told(region: Region) -> set[str]:
     """The loops in which it is known what all touch, so that their turns may be told from each other."""
-    spans = {s.loop: s.span for s in region.sites if s.mark is not None}
-    vague = [s for s in region.sites if s.foreign or s.outside or any(a.buffer == UNKNOWN for a in s.accesses)]
+    sites = (region.calling or region).sites
+    spans = {s.loop: s.span for s in sites if s.mark is not None}
+    vague = [s for s in sites if s.foreign or s.outside or any(a.buffer == UNKNOWN for a in s.accesses)]
     inside = {key for key, span in spans.items() for s in vague if span.start <= s.span.start < span.end}
     return spans.keys() - inside
 

@@ -16,6 +16,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+from kesco.analysis.passing import Passing
 from kesco.ir import program as ir
 from kesco.ir.pieces import pieces
 from kesco.llvm.module import Module
@@ -49,6 +50,7 @@ class Texts:
 
     program: ir.Program
     module: Module
+    passing: Passing = field(default_factory=Passing)
     _lines: list[int] = field(default_factory=list)
     _functions: dict[str, ir.Function | None] = field(default_factory=dict)
     _nodes: dict[str, list[_Node]] = field(default_factory=dict)

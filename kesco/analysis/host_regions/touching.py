@@ -22,7 +22,7 @@ from kesco.analysis.host_regions.marking import Marking
 from kesco.analysis.host_regions.runtime import Runtime
 from kesco.analysis.host_regions.watching import Level, Watching
 from kesco.frontend.api_table import host_call
-from kesco.ir.flow import Role, SiteKind
+from kesco.ir.flow import CURRENT, Role, SiteKind
 from kesco.ir.poly import ByteRange, constant
 from kesco.llvm.values import Function, Instruction
 
@@ -36,7 +36,7 @@ _AROUND = re.compile(r"\dkesco_(?:turned|turns|pin)(?:E|I|R)")
 _PLACES = re.compile(r"\d(kesco_place|kesco_take)(?:E|I|R)")
 _HINTS = re.compile(r"\d(?:kesco_prefetch|kesco_mark|kesco_hold)E")
 _FILLS, _BLAS = re.compile(r"\dkesco_memsetE"), re.compile(r"\dkesco_blasE")
-_OWN = re.compile(r"\dkesco_(?:own|owned)I")
+_OWN, _HERE = re.compile(r"\dkesco_(?:own|owned)I"), re.compile(r"\dkesco_wait_hereE")
 _REPLAYS = re.compile(r"\d(kesco_replay(?:_alone)?)I")
 _POINTER = 8
 _PROGRESS = ("io", "clock", "exit", "thread")
@@ -111,6 +111,11 @@ class Touching:
         if _ON.search(name):
             self.paths.set_stream(handle_of(values[0]) if values else None)
             return NUMBER
+        if _HERE.search(name):
+            site = self.paths.site(state, "cudaDeviceSynchronize", name, SiteKind.SYNC, Role.DEVICE_SYNC)
+            if site is not None:
+                site.stream = CURRENT
+            return STATUS
         if _OWN.search(name):  # whose memory it is `scratch` says
             return values[0]
         if _FILLS.search(name):
