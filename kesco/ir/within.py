@@ -29,6 +29,35 @@ class Within:
 
     program: ir.Program
     _functions: dict[str, ir.Function] = field(default_factory=dict)
+    _lent: set[str] = field(default_factory=set)
+
+    def stays(self, loop: ir.Loop, one: ir.Expr | ir.Stmt) -> bool:
+        """Whether a member of an object has one value in a loop in which nothing changes what the loop does not name.
+
+        That is one that the function has as a variable, by no other name, or the one whose method it is.
+        """
+        if not isinstance(one, ir.Select) or one.type.shape is not ir.Shape.INTEGER or self.is_lent(one.member):
+            return False
+        if ir.named(one) is not None:
+            return True
+        inner: ir.Expr | None = one
+        while isinstance(inner, ir.Select) and not inner.arrow:
+            inner = inner.base
+        if not isinstance(inner, ir.Name) or inner.variable.type.shape is not ir.Shape.RECORD or one.type.volatile:
+            return False
+        named = {key for n in ir.walk(loop) if isinstance(n, ir.Assign) for key in ir.names(n.target)}
+        named |= {n.variable.key for n in ir.walk(loop) if isinstance(n, ir.Declare)}
+        return inner.variable.key not in named and inner.variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
+
+    def is_lent(self, member: str) -> bool:
+        """Whether a member of some class has another name somewhere, or its address is taken."""
+        if not self._lent:
+            self._lent.add("")
+            for function in self.program.functions:
+                for node in ir.walk(function.body):
+                    for one in _lent_in(node):
+                        self._lent.update(n.member for n in ir.walk(one) if isinstance(n, ir.Select))
+        return member in self._lent
 
     def hands_on(self, call: ir.Call, index: int, depth: int = _DEEP) -> bool:
         """Whether a pointer that is given to a function goes to the device's work and nowhere else."""
@@ -167,7 +196,13 @@ class Within:
                 if inner is None:
                     return None
                 found += inner
-            elif not self.is_reckoned(node) and node != ir.DEFAULT:
+            elif isinstance(node, ir.Select) and ir.named(node) is not None:
+                if call.receiver is None or node.type.shape is not ir.Shape.INTEGER or node.type.volatile:
+                    return None
+                if f".{node.member}" in changed:
+                    return None
+                found.append(ir.Select(call.receiver, node.member, False, node.type, node.span))
+            elif not self.is_reckoned(node) and node not in (ir.DEFAULT, ir.Literal("this")):
                 return None
         return found
 
@@ -188,9 +223,22 @@ def _is_dim3(variable: ir.Variable) -> bool:
 
 
 def _changed(function: ir.Function) -> set[str]:
-    """The variables that a function may give another value than they begin with."""
-    targets = (n.target for n in ir.walk(function.body) if isinstance(n, ir.Assign))
-    return {*ir.lent(function.body), *(key for one in targets for key in ir.names(one))}
+    """The variables that a function may give another value than they begin with, and members, with a dot."""
+    targets = [n.target for n in ir.walk(function.body) if isinstance(n, ir.Assign)]
+    members = (f".{n.member}" for one in targets for n in ir.walk(one) if isinstance(n, ir.Select))
+    return {*ir.lent(function.body), *(key for one in targets for key in ir.names(one)), *members}
+
+
+def _lent_in(node: ir.Expr | ir.Stmt) -> list[ir.Expr | ir.Stmt]:
+    """What somebody may change by another name behind a node."""
+    match node:
+        case ir.AddressOf() | ir.Unknown() | ir.New() | ir.Obstacle():
+            return ir.children(node)
+        case ir.Declare(initial=ir.Expr() as value) if node.variable.type.shape is ir.Shape.REFERENCE:
+            return [value]
+        case ir.Call():
+            return [one for one, changes in zip(node.arguments, node.references, strict=False) if changes]
+    return []
 
 
 def _is_from(one: ir.Expr, key: str) -> bool:

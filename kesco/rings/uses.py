@@ -38,6 +38,9 @@ class _Changing(Protocol):
     @property
     def within(self) -> Within: ...
 
+    @property
+    def loop(self) -> ir.Loop: ...
+
     def in_turn(self, one: ir.Expr) -> str: ...
 
 
@@ -128,7 +131,7 @@ def deciding_in(steering: Steering, use: Use, access: Access, body: _Changing) -
                 return None  # a default argument may be another one each time
             deciding += [node.arguments[n] for n in decides]
         deciding += node.configuration[:3]
-    same = _Same(body.changing(), body.values(), set(), body.calm, body.within)
+    same = _Same(body.changing(), body.values(), set(), body.calm, body.within, body.loop)
     alike = [same.expression(one, pointer=one is argument) for one in deciding]
     return frozenset(same.found) if all(alike) and deciding[1:] else None
 
@@ -160,20 +163,23 @@ class _Same:
     found: set[str]
     calm: bool
     within: Within
+    loop: ir.Loop
 
     def expression(self, one: ir.Expr, *, pointer: bool = False) -> bool:
         """Whether an expression of integers, and of one pointer where that may be, has one value in such turns."""
-        for node in ir.walk(one):
-            variable = ir.named(node) if isinstance(node, (ir.Name, ir.Select)) else None
-            if variable is not None:
-                through = pointer and variable.type.shape is ir.Shape.POINTER
-                if variable.constant is None and not through and not self._variable(variable):
-                    return False
-            elif not self.within.is_reckoned(node) and node != ir.DEFAULT:
-                return False
-        return True
+        variable = ir.named(one) if isinstance(one, (ir.Name, ir.Select)) else None
+        if variable is not None:
+            through = pointer and variable.type.shape is ir.Shape.POINTER
+            return variable.constant is not None or through or self._variable(variable)
+        if self.calm and self.within.stays(self.loop, one):
+            return True
+        parts = [part for part in ir.children(one) if isinstance(part, ir.Expr)]
+        known = self.within.is_reckoned(one) or one == ir.DEFAULT
+        return known and all(self.expression(part, pointer=pointer) for part in parts)
 
     def _variable(self, one: ir.Variable) -> bool:
+        if one.key == f"this->{one.name}" and self.within.is_lent(one.name):
+            return False
         own = (self.calm or one.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)) and not one.type.volatile
         whole = one.type.shape is ir.Shape.INTEGER
         if not own or not (whole or is_dim3(one)):

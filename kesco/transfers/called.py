@@ -41,7 +41,7 @@ class Called:
         name = form.partition("(")[0].encode()
         bare = form.startswith("kesco_")
         known = bare or (self._is_of_all(name) and means_one_thing(self.program, caller, name))
-        return form if form and known and self._is_calm(run, to_numbers=self.to_numbers(call)) else ""
+        return form if form and known and self._is_calm(run, call) else ""
 
     def to_numbers(self, call: ir.Call) -> bool:
         """Whether all that is copied to the host in a call goes to elements of containers of numbers."""
@@ -89,14 +89,18 @@ class Called:
         """Whether a name is not that of a member, which the caller may not have."""
         return not any(f.method_of and f.name.rpartition("::")[2].encode() == name for f in self.program.functions)
 
-    def _is_calm(self, run: list[ir.Function], *, to_numbers: bool) -> bool:
+    def _is_calm(self, run: list[ir.Function], call: ir.Call) -> bool:
         """Whether nothing in these functions looks at what may still be written, or changes what may still be read."""
         ours = {copy.operation for one in run for copy in _copies(one)}
-        inner = {f.key for f in run}
+        inner, numbers = {f.key for f in run}, self.to_numbers(call)
+        small = Unlooked(self.program, frozenset(), to_numbers=numbers)
         nodes = (n for one in run for n in ir.walk(one.body))
         calls = frozenset(n.operation for n in nodes if isinstance(n, ir.Call) and n.key in inner)
         for one in run:
-            harmless = Unlooked(self.program, calls | ours, to_numbers=to_numbers, this=one.method_of, calls=calls)
+            own = one is run[0] and bool(one.method_of) and small.is_small(call.receiver)
+            harmless = Unlooked(
+                self.program, calls | ours, to_numbers=numbers, this=one.method_of, calls=calls, own_this=own
+            )
             body = one.body.body if isinstance(one.body, ir.Block) else (one.body,)
             last = body[-1] if body else None
             ends = isinstance(last, ir.Leave) and last.how == "return"

@@ -20,6 +20,7 @@ from kesco.ir.volatiles import is_volatile, type_of
 from kesco.transfers.harmless import Harmless
 
 _LOOKS = frozenset({"operator[]", "front", "back"})
+_THIS = ir.Literal("this")
 _CONTAINER = re.compile(r"(?:const )?std::(?:__cxx11::)?(?:vector|basic_string)<.*>")
 _WORDS = "const char *"
 _STREAMS = frozenset({"cerr", "cout", "clog", "stderr", "stdout", "endl"})
@@ -30,10 +31,12 @@ class Unlooked(Harmless):
 
     def __init__(
         self, program: ir.Program, copies: frozenset[int], *, to_numbers: bool, this: str = "",
-        calls: frozenset[int] = frozenset(),
+        calls: frozenset[int] = frozenset(), own_this: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(program, copies, LEAST_FETCHED)
         self.to_numbers, self.this, self.calls = to_numbers, program.records.get(this), calls
+        self.own_this = own_this  # whether ``this`` is a variable that is too small
+        self.known_of: dict[bool, dict[str, bool]] = {}
 
     def statement(self, one: ir.Stmt) -> bool:
         """Whether a statement changes no memory that may be a destination, and looks at none."""
@@ -52,8 +55,8 @@ class Unlooked(Harmless):
                 return self._address(one.target)
             case ir.Decay():
                 return self._address(one.array)
-            case ir.Select() if self.to_numbers and self._is_member(one):
-                return True
+            case ir.Select() if self.is_small(one) or (self.to_numbers and self._is_member(one)):
+                return one.type.shape is not ir.Shape.REFERENCE
             case ir.Select() | ir.Subscript():
                 return self._own(one) and self._inside(one)
             case ir.Dereference():
@@ -111,6 +114,16 @@ class Unlooked(Harmless):
         known = isinstance(one.receiver, ir.Name) or (_is_container(one.receiver) and self.expression(one.receiver))
         return known and all(map(self.expression, one.arguments))
 
+    def is_small(self, one: ir.Expr | None) -> bool:
+        """Whether it is a variable of a class that is too small to be a destination, or a member of one."""
+        while isinstance(one, ir.Select) and one.base is not None and not one.arrow:
+            one = one.base
+        if one is None or (isinstance(one, ir.Select) and one.base in (None, _THIS)) or one == _THIS:
+            return self.own_this
+        kind = one.variable.type if isinstance(one, ir.Name) else None
+        record = self.program.records.get(kind.record) if kind is not None and kind.shape is ir.Shape.RECORD else None
+        return record is not None and 0 < record.size < self.least
+
     def _object(self, one: ir.Expr) -> bool:
         """Whether it is no look to say which object a method is called for."""
         if isinstance(one, ir.Dereference):
@@ -143,7 +156,17 @@ class Unlooked(Harmless):
             words = (a for p, a in pairs if p.type.spelling == _WORDS)  # the callee may print them
             if any(isinstance(n, ir.Name) for a in words for n in ir.walk(a)):
                 return False
+            before = self.this, self.own_this, self.known
+            self.own_this = bool(function.method_of) and self.is_small(call.receiver)
+            self.this, self.known = self.program.records.get(function.method_of), self._known()
+            calm = super()._call(call)
+            self.this, self.own_this, self.known = before
+            return calm
         return super()._call(call)
+
+    def _known(self) -> dict[str, bool]:
+        """What is known of functions, in the same kind of object."""
+        return self.known_of.setdefault(self.own_this, {})
 
     def _says(self, one: ir.Expr) -> bool:
         """What is printed: no memory but that of string literals, also where they are a parameter."""

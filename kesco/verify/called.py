@@ -69,7 +69,7 @@ class Called:
         run = self._run(call, _DEEP)
         forms = {form_of(self.program, one, node) for one in run for node in _calls(one) if word_of(node) in _HELD}
         numbers = self.is_to_numbers(call)
-        if len(forms) != 1 or not all(self._is_calm(one, run, numbers=numbers) for one in run):
+        if len(forms) != 1 or not all(self._is_calm(one, run, call, numbers=numbers) for one in run):
             return b""
         form = forms.pop()
         name = form.partition(b"(")[0] if b"(" in form else b""
@@ -99,10 +99,11 @@ class Called:
                 found |= {one.key: one for one in inner}
         return list(found.values())
 
-    def _is_calm(self, one: ir.Function, run: list[ir.Function], *, numbers: bool) -> bool:
+    def _is_calm(self, one: ir.Function, run: list[ir.Function], call: ir.Call, *, numbers: bool) -> bool:
         """Whether a function is one straight way to its end, on which nothing looks at memory or changes it."""
         inside = {n.span: True for n in _calls(one) if n.key in {f.key for f in run}}
         looks = _Inside(self.program, b"", set(), one.method_of, members=numbers, later=inside)
+        looks.own_this = one is run[0] and bool(one.method_of) and looks.is_small(call.receiver)
         known = {word_of(n) for n in _calls(one) if word_of(n) in COPIES and way_of(n) != ON_DEVICE}
         known |= {word_of(n) for n in _calls(one) if word_of(n).endswith("Synchronize")}
         kept = (p.type for p in one.parameters if p.type.shape is not ir.Shape.REFERENCE)

@@ -25,6 +25,7 @@ _ELEMENTS = ("operator[]", "front", "back")
 _OWN_MEMORY = re.compile(r"(?:const )?std::(?:__cxx11::)?(?:vector|basic_string)<.*>")
 _TO_PRINT = {"cerr", "cout", "clog", "stderr", "stdout", "endl"}
 _MESSAGE = "const char *"
+_THIS = ir.Literal("this")
 
 
 def squeezed(text: bytes) -> bytes:
@@ -89,7 +90,8 @@ class Looks(Reader):
         later: Mapping[Span, bool],
     ) -> None:  # fmt: skip
         super().__init__(program)
-        self.later = later
+        self.later, self.own_this = later, False
+        self.calm_of: dict[bool, dict[str, bool]] = {}
         self.this = program.records.get(this)
         self.form, self.spans, self.members = form, spans, members
 
@@ -130,7 +132,7 @@ class Looks(Reader):
                 return self.small(one.variable.type)
             case ir.AddressOf(target=place) | ir.Decay(array=place):
                 return self._only_where(place)
-            case ir.Select() if self.members and one.type.shape is not ir.Shape.REFERENCE and self._is_member(one):
+            case ir.Select() if one.type.shape is not ir.Shape.REFERENCE and self._is_known_member(one):
                 return True
             case ir.Select() | ir.Subscript():
                 return _is_of_kesco(one) or (self.holds(one) and self._parts(one))
@@ -157,6 +159,20 @@ class Looks(Reader):
                 self.calm_value(a) or (p.type.shape is ir.Shape.REFERENCE and self._only_where(a)) for p, a in pairs
             )
         )
+
+    def _is_known_member(self, one: ir.Select) -> bool:
+        return self.is_small(one) or (self.members and self._is_member(one))
+
+    def is_small(self, one: ir.Expr | None) -> bool:
+        """Whether it is a part of a variable whose class is smaller than what is looked for."""
+        while isinstance(one, ir.Select) and one.base is not None and not one.arrow:
+            one = one.base
+        this = isinstance(one, ir.Select) and (one.base is None or one.base == _THIS)
+        if one is None or this or one == _THIS:
+            return self.own_this
+        kind = one.variable.type if isinstance(one, ir.Name) else None
+        record = self.program.records.get(kind.record) if kind is not None and kind.shape is ir.Shape.RECORD else None
+        return record is not None and 0 < record.size < self.least
 
     def _is_member(self, one: ir.Select) -> bool:
         """Whether it is a member of an object that such numbers cannot be, found by variables and such members."""
@@ -214,7 +230,17 @@ class Looks(Reader):
                 named = any(isinstance(n, ir.Name) for n in ir.walk(argument))
                 if parameter.type.spelling == _MESSAGE and named:
                     return False
+            return not any(call.references) and self._is_calm_for(function, call)
         return super().calls(call)
+
+    def _is_calm_for(self, function: ir.Function, call: ir.Call) -> bool:
+        """Whether a function does neither, in an object of which it is known whether it is a small variable."""
+        before = self.this, self.own_this, self.calm
+        self.own_this = bool(function.method_of) and self.is_small(call.receiver)
+        self.this, self.calm = self.program.records.get(function.method_of), self.calm_of.setdefault(self.own_this, {})
+        calm = self._only_calm(function.key)
+        self.this, self.own_this, self.calm = before
+        return calm
 
     def printed(self, one: ir.Expr | ir.Stmt) -> bool:
         """Whether printing an expression reads no memory but that of literals and of the driver's words."""

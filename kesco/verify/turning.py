@@ -302,7 +302,7 @@ class _Fixed:
         assigned.update(lent_in(ring.function.body))
         declared = {n.variable.key for n in inside if isinstance(n, ir.Declare)}
         self._changing = (assigned | declared) - ring.alike
-        self._calm, self._within = ring.calm, ring.within
+        self._calm, self._within, self._loop = ring.calm, ring.within, ring.loop
         self._begins: dict[str, ir.Expr] = {}
         for at, one in enumerate(ring.statements):
             if isinstance(one, ir.Declare) and one.initial is not None and one.variable.key not in assigned:
@@ -318,9 +318,12 @@ class _Fixed:
             whole = variable.type.shape is ir.Shape.INTEGER or variable.type.spelling.removeprefix("const ") == "dim3"
             own = self._calm or variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
             own = own and not variable.type.volatile
+            own = own and not (variable.key == f"this->{variable.name}" and self._within.is_lent(variable.name))
             begins = self._begins.get(variable.key)
             same = variable.key not in self._changing or (begins is not None and self.expression(begins))
             return whole and own and same
+        if self._calm and self._within.stays(self._loop, one):
+            return True
         if not self._within.is_reckoned(one) and one != ir.DEFAULT:
             return False
         return all(map(self.expression, ir.children(one)))
