@@ -11,6 +11,7 @@ as the caller says it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -40,7 +41,7 @@ class Called:
         form = forms.pop()
         name = form.partition("(")[0].encode()
         bare = form.startswith("kesco_")
-        known = bare or (self._is_of_all(name) and means_one_thing(self.program, caller, name))
+        known = bare or (self._is_of_all(name, run, caller) and means_one_thing(self.program, caller, name))
         return form if form and known and self._is_calm(run, call) else ""
 
     def to_numbers(self, call: ir.Call) -> bool:
@@ -85,9 +86,15 @@ class Called:
     def _is_in_one_text(self, function: ir.Function) -> bool:
         return function.here and function.span.path == self.program.path
 
-    def _is_of_all(self, name: bytes) -> bool:
-        """Whether a name is not that of a member, which the caller may not have."""
-        return not any(f.method_of and f.name.rpartition("::")[2].encode() == name for f in self.program.functions)
+    def _is_of_all(self, name: bytes, run: list[ir.Function], caller: ir.Function) -> bool:
+        """Whether a name is that of a macro or function of the whole file, which the caller has, too."""
+        text, start = self.program.text, caller.span.start
+        named = [f for f in self.program.functions if f.name.rpartition("::")[2].encode() == name]
+        calls = {n.name for f in run for n in ir.walk(f.body) if isinstance(n, ir.Call)}
+        apart = caller.name == "main" and any("::" in one and one.endswith(f"::{name.decode()}") for one in calls)
+        macro = re.search(rb"#[ \t]*define[ \t]+" + name + rb"\b", text)
+        late = (macro is not None and macro.start() > start) or any(f.span.start > start and f.here for f in named)
+        return not (apart or late or any(f.method_of for f in named))
 
     def _is_calm(self, run: list[ir.Function], call: ir.Call) -> bool:
         """Whether nothing in these functions looks at what may still be written, or changes what may still be read."""

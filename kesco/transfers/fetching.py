@@ -18,6 +18,7 @@ import re
 from collections.abc import Collection
 
 from kesco.ir import program as ir
+from kesco.ir.alike import is_quiet
 from kesco.ir.transfers import FETCHED, Fetches
 from kesco.ir.volatiles import type_of
 from kesco.transfers.sending import Walk
@@ -123,7 +124,9 @@ def form_of(program: ir.Program, function: ir.Function, number: int) -> str:
     behind = text[one.span.end : one.statement.end]
     if before is None or not (_BEHIND if before[1] else _BARE).fullmatch(behind):
         return ""
-    if before[1] and not (means_one_thing(program, function, before[1]) and _stands_alone(function, one, number)):
+    if before[1] and not (
+        means_one_thing(program, function, before[1]) and _stands_alone(program, function, one, number)
+    ):
         return ""
     tail = " ".join(behind.decode("utf-8", "replace").split()).rstrip("; ")
     return f"{before[1].decode()}({FETCHED}(){tail};" if before[1] else f"{FETCHED}();"
@@ -137,14 +140,20 @@ def means_one_thing(program: ir.Program, function: ir.Function, name: bytes) -> 
     return name.decode() not in {*declared, *(p.name for p in function.parameters)}
 
 
-def _stands_alone(function: ir.Function, one: ir.Operation, number: int) -> bool:
-    """Whether the statement around a copy uses no variables but its own, apart from the copy, and never leaves."""
+def _stands_alone(program: ir.Program, function: ir.Function, one: ir.Operation, number: int) -> bool:
+    """Whether the statement around a copy uses no variables but its own, apart from the copy, and never leaves.
+
+    And does nothing else that could be seen where there is no error.
+    """
     assert one.statement is not None
     nodes = [s for s in ir.walk(function.body) if isinstance(s, ir.Stmt) and s.span.start == one.statement.start]
     around = [s for s in nodes if s.span.end <= one.statement.end and _has(s, number)]
     if not around:
         return False
     whole = max(around, key=lambda s: sum(1 for _ in ir.walk(s)))
+    copy = next(n for n in ir.walk(whole) if isinstance(n, ir.Call) and n.operation == number)
+    if not is_quiet(program, whole, copy):
+        return False
     mine = {n.variable.key for n in ir.walk(whole) if isinstance(n, ir.Declare)}
     work: list[ir.Expr | ir.Stmt] = [whole]
     while work:

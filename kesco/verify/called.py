@@ -78,6 +78,10 @@ class Called:
         plain = not name or (len(same) < 2 and not member and _means_one_thing(self.program, caller, name))
         return form if plain else b""
 
+    def copies(self, call: ir.Call) -> list[tuple[ir.Function, ir.Call]]:
+        """The copies in a call, and where the device is waited for, each with its function."""
+        return [(one, node) for one in self._run(call, _DEEP) for node in _calls(one) if word_of(node) in _HELD]
+
     def is_to_numbers(self, call: ir.Call) -> bool:
         """Whether all that is copied to the host in a call goes to vectors of numbers, as the call says it."""
         run = self._run(call, _DEEP)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 
 from kesco.ir import program as ir
+from kesco.ir.alike import is_quiet, statement_of
 from kesco.ir.transfers import FETCH, FETCHED, LATER, TO_HOST
 from kesco.source import Span
 from kesco.verify.called import LATERS, Called, form_of
@@ -49,10 +50,16 @@ def destination_problems(program: ir.Program) -> tuple[Problem, ...]:
         numbers = {n.span: called.is_to_numbers(n) for n in later_in(function)}
         numbers |= {n.span: is_of_numbers(n.arguments[0]) for n in fetches}
         known = {span: bool(form) for span, form in calls.items()}
+        within = {n.span: called.copies(n) for n in later_in(function)}
+        within |= {n.span: [(function, n)] for n in fetches}
         for form, spans in forms.items():
             seen |= spans
+            held = [(statement_of(program, f, n), n) for span in spans for f, n in within[span]]
+            copies = [(statement, n) for statement, n in held if statement is not None]
+            if len(copies) < len(held) or not all(is_quiet(program, *one) for one in copies):
+                form = b""
             members = all(numbers[span] for span in spans)
-            reader = Looks(program, form, spans, function.method_of, members=members, later=known)
+            reader = Looks(program, form, spans, function.method_of, members=members, later=known, copies=copies)
             reader.before(function.body, Ahead(True, True, True))
             late = spans if not form else (spans - reader.seen) | reader.late
             late |= {one.span for one in fetches if one.span in spans and way_of(one) != TO_HOST}

@@ -8,9 +8,10 @@ that `sources` goes, with other rules: only small variables may be used, and add
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kesco.ir import program as ir
+from kesco.ir.alike import is_alike
 from kesco.ir.transfers import COPIES, COPY, FETCH, FETCHED, LEAST_FETCHED, PRINTS, SEND
 from kesco.ir.volatiles import is_volatile, type_of
 from kesco.source import Span
@@ -80,17 +81,18 @@ def _has_address(program: ir.Program, kind: ir.Type, around: frozenset[str] = fr
 class Looks(Reader):
     """Finds looks and changes between copies of one form and the waits of that form; `members` are no looks.
 
-    Calls that are `later` have such copies in them, and it is known whether they do anything else.
+    Calls that are `later` have such copies in them, and it is known whether they do anything else. `copies` are all
+    these copies, each in its statement.
     """
 
     least = LEAST_FETCHED
 
     def __init__(
         self, program: ir.Program, form: bytes, spans: set[Span], this: str, *, members: bool,
-        later: Mapping[Span, bool],
+        later: Mapping[Span, bool], copies: Sequence[tuple[ir.Stmt, ir.Call]] = (),
     ) -> None:  # fmt: skip
         super().__init__(program)
-        self.later, self.own_this = later, False
+        self.later, self.own_this, self.copies = later, False, copies
         self.calm_of: dict[bool, dict[str, bool]] = {}
         self.this = program.records.get(this)
         self.form, self.spans, self.members = form, spans, members
@@ -111,7 +113,8 @@ class Looks(Reader):
         text = self.program.text[one.span.start : one.span.end]
         if squeezed(_WAIT.sub(b"@", text)).removesuffix(b";") != self.form:
             return False
-        return sum(isinstance(n, ir.Call) and word_of(n) == FETCHED for n in ir.walk(one)) == 1
+        waits = [n for n in ir.walk(one) if isinstance(n, ir.Call) and word_of(n) == FETCHED]
+        return len(waits) == 1 and all(is_alike(copy, call, one, waits[0]) for copy, call in self.copies)
 
     def is_one(self, call: ir.Call) -> bool:
         """Whether a call is a copy of this form."""

@@ -46,7 +46,7 @@ _CONSTANT = re.compile(rb"\s*(?:[-+]?[\d.][\w.']*|nullptr|NULL|true|false|\{\}|\
 _EXPANDED = re.compile(rb"(\w+)\s*(?:<[^;{}()]*(?:\([^;{}()]*\))?>)?\s*\([^;{}()]*\)\s*(?:[-+*/%&|^]\s*)?\.\.\.")
 """A call in what a pack is expanded with; with a comma the order is said."""
 _DEFAULT = re.compile(
-    rb"(\w*)\s*([(,])\s*(?:const\s+)?(?:[\w:<>]+(?:\s*[*&]+\s*|\s+)\w+"
+    rb"([(,])\s*(?:const\s+)?(?:[\w:<>]+(?:\s*[*&]+\s*|\s+)\w+"
     rb"|(?:unsigned|int|long|short|char|bool|float|double|size_t|\w+\s*[*&]+))\s*=\s*([^,;{}]*)"
 )
 _ACTS = re.compile(rb"\+\+|--|(?<![=!<>])=(?!=)|\w\s*\(")
@@ -80,10 +80,8 @@ class OrdersOfText:
         self._pure, self._meetings = pure_functions(self.program), Meetings(self.program)
         self._bound = bound(self.program)
         text = self.program.text
-        heads = (
-            m for m in _DEFAULT.finditer(text) if not (m[2] == b"(" and m[1] in (b"for", b"if", b"while", b"switch"))
-        )
-        self._acting = any(_ACTS.search(m[3]) for m in heads)
+        heads = (m for m in _DEFAULT.finditer(text) if not (m[1] == b"(" and _is_head(text, m.start())))
+        self._acting = any(_ACTS.search(m[2]) for m in heads)
         self._sizing = _SIZE_OF.search(text) is not None
 
     def every(self) -> Iterator[Open]:
@@ -327,3 +325,9 @@ def is_as_written(text: bytes, function: ir.Function) -> bool:
     body = function.body
     ends = text[body.span.start : body.span.start + 1] + text[body.span.end - 1 : body.span.end]
     return isinstance(body, ir.Block) and bool(body.body) and ends == b"{}"
+
+
+def _is_head(text: bytes, parenthesis: int) -> bool:
+    """Whether a parenthesis opens the head of a loop or branch."""
+    before = text[max(0, parenthesis - 32) : parenthesis].rstrip()
+    return re.search(rb"\b(?:for|if|while|switch)\Z", before) is not None

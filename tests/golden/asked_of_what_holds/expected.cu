@@ -6,7 +6,7 @@
 __global__ void scale(float* x, int n, float f) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= f; }
 __global__ void add(float* x, const float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] += y[i]; }
 static int calls, fail_at;
-// <prologue: 4 streams, 0 events, copies>
+// <prologue: 4 streams, 0 events, copies, in the background>
 
 static int step(float* x, int n, float f) {
   scale<<<(n + 255) / 256, 256, 0, kesco_current()>>>(x, n, f);
@@ -33,9 +33,9 @@ int main(int argc, char** argv) {
   float *a, *b, *c, *d;
   cudaMalloc(&a, BYTES); cudaMalloc(&b, BYTES); cudaMalloc(&c, BYTES); cudaMalloc(&d, BYTES);
   KescoStreams* kesco = &kesco_streams();
-  kesco_copy(a, h.data(), BYTES, cudaMemcpyHostToDevice, kesco->stream[2]);
-  kesco_copy(b, h.data(), BYTES, cudaMemcpyHostToDevice, kesco->stream[2]);
-  kesco_copy(c, h.data(), BYTES, cudaMemcpyHostToDevice, kesco->stream[2]);
+  kesco_send(a, h.data(), BYTES, cudaMemcpyHostToDevice, kesco->stream[2]);
+  kesco_send(b, h.data(), BYTES, cudaMemcpyHostToDevice, kesco->stream[2]);
+  kesco_send(c, h.data(), BYTES, cudaMemcpyHostToDevice, kesco->stream[2]);
   kesco_copy(d, h.data(), BYTES, cudaMemcpyHostToDevice, kesco->stream[2], true);
   float o[4];
   (void)KescoOn(kesco->stream[0]), step(c, n, 2.f); (void)KescoOn(kesco->stream[1]), step(d, n, 2.f);
@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: fetch sees all of this as done on the default stream
   cudaEventRecord(kesco->tail[1], kesco->stream[1]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: fetch sees all of this as done on the default stream
+  kesco_sent();  // kesco: until the host's memory that is copied to the device has been read
   if (fetch(a, o, n)) return 1;
   (void)KescoOn(kesco->stream[0]), step(c, n, o[0]); (void)KescoOn(kesco->stream[1]), step(d, n, 1.f);
 

@@ -1,0 +1,120 @@
+"""What deals with an error in one place does so in another: ``is_alike(…)`` and ``is_quiet(…)``.
+
+In: the statement of a copy, and the one of the wait for it, which is the same text but for the call. Out: whether the
+two mean the same, and whether a further one of them does nothing where there is no error. Apart because it compares
+trees, node by node.
+
+1. A name means the same variable or function, but for variables that each statement declares. Numbers may differ that
+are the lines in which the statements stand. 2. Where there is no error, nothing is changed but such variables, and
+nothing is called but CUDA's functions: what a branch does that is for errors alone is no matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, fields
+
+from kesco.ir import program as ir
+
+_Node = ir.Expr | ir.Stmt
+_QUIET = ("kesco", "cuda", "__assert_fail")
+_APART = ("span", "operation", "number")
+
+
+def statement_of(program: ir.Program, function: ir.Function, call: ir.Call) -> ir.Stmt | None:
+    """The statement that a call stands in, with all that a macro around it has."""
+    place = program.operations[call.operation].statement if call.operation >= 0 else None
+    if place is None:
+        return None
+    nodes = (n for n in ir.walk(function.body) if isinstance(n, ir.Stmt) and n.span.start == place.start)
+    around = [n for n in nodes if n.span.end <= place.end and any(one is call for one in ir.walk(n))]
+    return max(around, key=lambda n: sum(1 for _ in ir.walk(n)), default=None)
+
+
+@dataclass(slots=True)
+class _Pair:
+    """Two statements, with the call in each that may differ."""
+
+    lines: tuple[int, int]
+    calls: tuple[ir.Call, ir.Call]
+    names: dict[str, str] = field(default_factory=dict)
+
+    def same(self, one: object, other: object) -> bool:
+        """Whether two nodes, or what they hold, mean the same."""
+        if one is self.calls[0] or other is self.calls[1]:
+            return one is self.calls[0] and other is self.calls[1]
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, ir.Constant) and isinstance(other, ir.Constant):
+            return one == other or (one.value, other.value) == self.lines
+        if isinstance(one, ir.Variable) and isinstance(other, ir.Variable):
+            known = self.names.get(one.key, one.key)
+            return known == other.key and one.name == other.name and one.type == other.type
+        if isinstance(one, ir.Declare) and isinstance(other, ir.Declare):
+            self.names[one.variable.key] = other.variable.key
+        if isinstance(one, tuple) and isinstance(other, tuple):
+            return len(one) == len(other) and all(map(self.same, one, other))
+        if isinstance(one, (ir.Expr, ir.Stmt)):
+            kept = (f.name for f in fields(one) if f.name not in _APART)
+            return all(self.same(getattr(one, name), getattr(other, name)) for name in kept)
+        return one == other
+
+
+def is_alike(one: ir.Stmt, call: ir.Call, other: ir.Stmt, wait: ir.Call) -> bool:
+    """Whether two statements mean the same, apart from these calls in them."""
+    return _Pair((one.span.line, other.span.line), (call, wait)).same(one, other)
+
+
+def is_quiet(program: ir.Program, one: ir.Stmt, call: ir.Call) -> bool:
+    """Whether a statement does nothing but this call that could be seen where there is no error."""
+    return _is_quiet({f.key: f for f in program.functions}, one, (), 3, call)
+
+
+def _is_quiet(
+    functions: dict[str, ir.Function], one: ir.Stmt, own: tuple[str, ...], depth: int, but: ir.Call | None = None
+) -> bool:
+    mine = {*own, *(n.variable.key for n in ir.walk(one) if isinstance(n, ir.Declare))}
+    todo: list[_Node] = [one]
+    while todo:
+        node = todo.pop()
+        if node is but:
+            continue
+        if isinstance(node, (ir.Unknown, ir.New, ir.Obstacle)):
+            return False
+        if isinstance(node, ir.Assign):
+            target = ir.bare(node.target)
+            if not isinstance(target, ir.Name) or target.variable.key not in mine:
+                return False
+        if isinstance(node, ir.Call) and not node.name.rpartition("::")[2].startswith(
+            ("kesco", "cuda", "__assert_fail")
+        ):
+            function = functions.get(node.key)
+            if function is None or node.standard or function.virtual or not depth:
+                return False
+            given = tuple(p.key for p in function.parameters if p.type.shape is not ir.Shape.REFERENCE)
+            if not _is_quiet(functions, function.body, given, depth - 1):
+                return False
+        if isinstance(node, ir.If):
+            failing = _failing(node, mine)
+            todo += [*node.before, node.condition]
+            todo += [arm for arm in (node.then, node.other) if arm is not None and arm is not failing]
+        else:
+            todo += ir.children(node)
+    return True
+
+
+def _failing(branch: ir.If, mine: Collection[str]) -> ir.Stmt | None:
+    """The arm of a branch that is for errors: where one of these variables, or what was called, is not 0."""
+    test = ir.bare(branch.condition)
+    if isinstance(test, ir.Binary) and test.operator in ("==", "!="):
+        sides = (ir.bare(test.left), ir.bare(test.right))
+        given = [one for one in sides if not isinstance(one, ir.Constant)]
+        arm = branch.then if test.operator == "!=" else branch.other
+        return arm if len(given) == 1 and ir.Constant(0) in sides and _is_result(given[0], mine) else None
+    return branch.then if _is_result(test, mine) else None
+
+
+def _is_result(one: ir.Expr, mine: Collection[str]) -> bool:
+    if isinstance(one, ir.Assign):
+        one = ir.bare(one.target)
+    return isinstance(one, ir.Call) or (isinstance(one, ir.Name) and one.variable.key in mine)
