@@ -30,6 +30,7 @@ from kesco.ir.tree import (
     Obstacle,
     Select,
     Stmt,
+    Subscript,
     Switch,
     Unknown,
 )  # fmt: skip
@@ -157,7 +158,9 @@ def names(node: Expr | Stmt) -> Iterator[str]:
 def lent(node: Expr | Stmt, but: Collection[str] = ()) -> Iterator[str]:
     """The variables whose address is taken, or that get another name, but in the first argument of these calls."""
     skipped: Expr | None = None
-    if isinstance(node, (AddressOf, Unknown, New, Obstacle)):
+    if isinstance(node, AddressOf):
+        yield from placed(node.target)
+    elif isinstance(node, (Unknown, New, Obstacle)):
         yield from names(node)
     elif isinstance(node, Declare) and node.variable.type.shape is Shape.REFERENCE and node.initial is not None:
         yield from names(node.initial)
@@ -169,6 +172,20 @@ def lent(node: Expr | Stmt, but: Collection[str] = ()) -> Iterator[str]:
     for child in children(node):
         if child is not skipped:
             yield from lent(child, but)
+
+
+def placed(target: Expr) -> Iterator[str]:
+    """The variables in which a place may be: not those that only tell which element it is."""
+    one = bare(target)
+    match one:
+        case Subscript(base=base):
+            yield from placed(base)
+        case Select(base=Expr() as base):
+            yield from placed(base)
+        case Call(receiver=Expr() as receiver) if one.standard and one.name.rpartition("::")[2] == "operator[]":
+            yield from placed(receiver)
+        case _:
+            yield from names(one)
 
 
 def bare(expression: Expr) -> Expr:

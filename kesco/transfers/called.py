@@ -84,7 +84,7 @@ class Called:
         return list(dict.fromkeys(found))
 
     def _is_in_one_text(self, function: ir.Function) -> bool:
-        return function.here and function.span.path == self.program.path
+        return function.span.path == self.program.path
 
     def _is_of_all(self, name: bytes, run: list[ir.Function], caller: ir.Function) -> bool:
         """Whether a name is that of a macro or function of the whole file, which the caller has, too."""

@@ -92,7 +92,13 @@ class Called:
         """The function that is called, and all that it calls of the program; none where one is not known."""
         bodies = {f.key: f for f in self.program.functions}
         function = bodies.get(call.key)
-        if function is None or not depth or function.virtual or function.template or not function.here:
+        if (
+            function is None
+            or not depth
+            or function.virtual
+            or function.template
+            or function.span.path != self.program.path
+        ):
             return []
         found = {function.key: function}
         for node in ir.walk(function.body):
@@ -105,7 +111,7 @@ class Called:
 
     def _is_calm(self, one: ir.Function, run: list[ir.Function], call: ir.Call, *, numbers: bool) -> bool:
         """Whether a function is one straight way to its end, on which nothing looks at memory or changes it."""
-        inside = {n.span: True for n in _calls(one) if n.key in {f.key for f in run}}
+        inside = {(n.span, n.key): True for n in _calls(one) if n.key in {f.key for f in run}}
         looks = _Inside(self.program, b"", set(), one.method_of, members=numbers, later=inside)
         looks.own_this = one is run[0] and bool(one.method_of) and looks.is_small(call.receiver)
         known = {word_of(n) for n in _calls(one) if word_of(n) in COPIES and way_of(n) != ON_DEVICE}

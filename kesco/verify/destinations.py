@@ -49,7 +49,7 @@ def destination_problems(program: ir.Program) -> tuple[Problem, ...]:
             forms.setdefault(form, set()).add(span)
         numbers = {n.span: called.is_to_numbers(n) for n in later_in(function)}
         numbers |= {n.span: is_of_numbers(n.arguments[0]) for n in fetches}
-        known = {span: bool(form) for span, form in calls.items()}
+        known = {(n.span, n.key): bool(calls[n.span]) for n in later_in(function)}
         within = {n.span: called.copies(n) for n in later_in(function)}
         within |= {n.span: [(function, n)] for n in fetches}
         for form, spans in forms.items():

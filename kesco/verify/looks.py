@@ -89,7 +89,7 @@ class Looks(Reader):
 
     def __init__(
         self, program: ir.Program, form: bytes, spans: set[Span], this: str, *, members: bool,
-        later: Mapping[Span, bool], copies: Sequence[tuple[ir.Stmt, ir.Call]] = (),
+        later: Mapping[tuple[Span, str], bool], copies: Sequence[tuple[ir.Stmt, ir.Call]] = (),
     ) -> None:  # fmt: skip
         super().__init__(program)
         self.later, self.own_this, self.copies = later, False, copies
@@ -141,8 +141,8 @@ class Looks(Reader):
                 return _is_of_kesco(one) or (self.holds(one) and self._parts(one))
             case ir.Assign():
                 return self.holds(one.target) and self._parts(one)
-            case ir.Call() if one.span in self.later:
-                return self.later[one.span] and self._is_given(one)
+            case ir.Call() if (one.span, one.key) in self.later:
+                return self.later[one.span, one.key] and self._is_given(one)
             case ir.Call():
                 inner = one.receiver is not None and _is_inner(one.receiver) and self.calm_value(one.receiver)
                 object_ = one.receiver is None or isinstance(one.receiver, ir.Name) or inner

@@ -276,7 +276,9 @@ def lent_in(node: ir.Expr | ir.Stmt, but: Collection[str] = ()) -> Iterator[str]
     """The variables that something else may change: an address is taken, but in the first argument of these calls."""
     inner = ir.children(node)
     match node:
-        case ir.AddressOf() | ir.Unknown() | ir.New() | ir.Obstacle():
+        case ir.AddressOf():
+            yield from ir.placed(node.target)
+        case ir.Unknown() | ir.New() | ir.Obstacle():
             yield from names(node)
         case ir.Declare() if node.variable.type.shape is ir.Shape.REFERENCE and node.initial is not None:
             yield from names(node.initial)

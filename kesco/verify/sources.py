@@ -93,7 +93,7 @@ class Reader:
         self.late: set[Span] = set()
         self.seen: set[Span] = set()
         self.calm: dict[str, bool] = {}
-        self.proven = {call.span for f in program.functions for call in later_in(f)}  # by `destinations`
+        self.proven = {(call.span, call.key) for f in program.functions for call in later_in(f)}  # by `destinations`
 
     # ---- ways of control ---------------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class Reader:
     def calls(self, call: ir.Call) -> bool:
         """Whether a call changes nothing by itself, whatever its arguments do."""
         word = word_of(call)
-        if call.span in self.proven:
+        if (call.span, call.key) in self.proven:
             return True
         if not call.standard and not word.startswith(("kesco_", *SETS)):
             return not any(call.references) and self._only_calm(call.key)
