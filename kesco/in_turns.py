@@ -40,18 +40,20 @@ def in_turns(
     One of which nothing is rewritten, since the host waits in each turn, says so.
     """
     from kesco.remarks.verdicts import HELD, NOTHING
-    from kesco.rings import as_planned, is_in, rings
+    from kesco.rings import as_planned, is_in
     from kesco.transfers.copies import moved
-    from kesco.transfers.harmless import Harmless
     from kesco.transfers.pinning import with_pins
 
     if not _is_asked(options) or program.tasks or not region.loops:
         return result
     renamed = {n for n, one in enumerate(program.operations) if (one.rename or one.call) and not one.stuck}
     for copies in ("keep",) if options.copies == "keep" else ("keep", "move"):
-        more = region if copies == "keep" else moved(region, renamed)
-        own = frozenset(s.operation for s in more.sites if (s.kind is SiteKind.COPY and s.held is not None) or s.holds)
-        found = rings(program, more, Harmless(program, own).statement)
+        more = region if copies == "keep" else moved(region, renamed, taking=True)
+        found = _rings(program, more)
+        apart = {s.operation for s in more.sites if s.takes and not any(is_in(s, one.span) for one in found)}
+        if copies == "move" and apart:
+            more = moved(region, renamed - apart, taking=True)
+            found = _rings(program, more)
         if not found or (copies == "move" and more is region) or any(_overlaps(result, one) for one in found):
             continue
         if copies == "move":
@@ -67,6 +69,15 @@ def in_turns(
             why = f"turns of the loop in line {loop.span.line} could overlap, {HELD} '{held.label}'"
             result = replace(result, left_because=why)
     return result
+
+
+def _rings(program: Program, region: Region) -> tuple[Turns, ...]:
+    """The loops of a region whose turns may overlap."""
+    from kesco.rings import rings
+    from kesco.transfers.harmless import Harmless
+
+    held = (s for s in region.sites if (s.kind is SiteKind.COPY and s.held is not None) or s.holds)
+    return rings(program, region, Harmless(program, frozenset(s.operation for s in held)).statement)
 
 
 def _width(result: FunctionResult, loop: Span) -> int:

@@ -21,8 +21,9 @@ from kesco.frontend.api_table import CudaCall
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer, BufferKind
 from kesco.ir.failures import CLEANS
-from kesco.ir.flow import Handle, Role, SiteKind
+from kesco.ir.flow import CURRENT, Handle, Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE
+from kesco.ir.transfers import GIVE_HERE
 from kesco.source import Span
 
 _MEMORY = {
@@ -173,6 +174,8 @@ class CudaApi(Transfers):
         draft = self.site(state, entry.name, SiteKind.FREE, Role.JOIN, call.operation, call.span)
         if entry.frees is not None and entry.frees < len(values):
             self.access(state, draft, values[entry.frees], AccessMode.WRITE)
+        if call.name.rpartition("::")[2] == GIVE_HERE:
+            draft.stream = CURRENT
         return NOTHING
 
     def _ordered(self, state: State, call: ir.Call, entry: CudaCall, values: list[Value], kind: SiteKind) -> Draft:

@@ -51,7 +51,7 @@ def after_call(walk: Interpreter, state: State, call: ir.Call, callee: Activatio
     moves = stream is not None and stream != CURRENT
     site = walk.site(state, name, SiteKind.CALL, Role.MOVABLE if moves else Role.JOIN, call.operation, call.span)
     site.callees, site.stream = {callee.function.key: callee}, stream
-    add_touched(site, callee, touched)
+    add_touched(site, callee, touched, walk.passing)
     if moves:
         looks, outside = by_host(callee)
         site.looks, site.outside = site.looks or looks, site.outside or outside
@@ -69,8 +69,11 @@ def touched_in(callee: Walked, around: Collection[str] = (), passing: Passing | 
     through one argument alone `passing` says.
     """
     touched: dict[str, _Touched] = {}
+    own = passing.own(callee.builder.drafts) if passing is not None else ()
     for draft in callee.builder.drafts:
         for (buffer, why, part), mode in draft.accesses.items():
+            if buffer in own:
+                continue
             way = BY_HOST_IN_CALL if draft.role is Role.HOST else _at_call(draft, why, mode)
             if way == IN_CALL and passing is not None:
                 way = in_call(passing.parameter(callee.function, draft, why, mode))
@@ -89,12 +92,14 @@ def _at_call(draft: Draft, why: str, mode: AccessMode) -> str:
     return HELD_IN_CALL if mode == HOSTS_SIDE[draft.held] else IN_CALL
 
 
-def add_touched(site: Draft, callee: Walked, touched: dict[str, _Touched]) -> None:
+def add_touched(site: Draft, callee: Walked, touched: dict[str, _Touched], passing: Passing) -> None:
     """The site of a call touches what is touched in the function, and keeps the host where copies do so in it."""
     for why, accesses in touched.items():
         for (buffer, part), mode in accesses.items():
             site.touch(buffer, why, mode, part)
     drafts = callee.builder.drafts
+    if passing.own(drafts) or any(d.takes for d in drafts):
+        site.takes = site.stuck = True
     if any(d.holds or _is_held(d) for d in drafts):
         site.holds = site.stuck = True
         site.busy = any(d.busy or (d.role is Role.MOVABLE and not d.holds and not _is_held(d)) for d in drafts)

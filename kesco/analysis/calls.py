@@ -32,7 +32,7 @@ from kesco.ir.flow import CURRENT, Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import FILL
 from kesco.ir.scratch import OWN, OWNED
-from kesco.ir.transfers import SETS, WAIT_HERE
+from kesco.ir.transfers import GIVE_HERE, SETS, TAKE_HERE, WAIT_HERE
 from kesco.ir.turns import GIVE, PIN, PLACE, TAKE, TURNED, TURNS
 from kesco.source import Span
 
@@ -45,7 +45,7 @@ _THROWS = frozenset(
 _CLEANS = ("exit", "quick_exit")
 """What ends the process and runs what is left to be run, such as destructors."""
 _MEMORY = {ALLOCATE: "cudaMallocAsync", FREE: "cudaFreeAsync", FREED: "", FILL: "cudaMemsetAsync"}
-_MEMORY |= {PLACE: "cudaMalloc", TAKE: "cudaMalloc"} | dict.fromkeys((TURNS, TURNED, GIVE, PIN), "")
+_MEMORY |= dict.fromkeys((PLACE, TAKE, TAKE_HERE), "cudaMalloc") | dict.fromkeys((TURNS, TURNED, GIVE, PIN), "")
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
 _TEXT = re.compile(r"(?:const |volatile )*(?:(?:un)?signed )?char")
 _CUDA_MAKER = re.compile(r"make_(?:u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]|cuda[A-Z]\w+)")
@@ -124,6 +124,9 @@ class Calls(Launches):
             else:
                 self.follows = self.setting[1].operation, self.handle_of(values[0] if values else TOP)
             return NOTHING
+        if name == GIVE_HERE:
+            entry = cuda_call("cudaFree", 1)
+            return self.cuda(state, call, entry) if entry is not None else NOTHING
         if name == WAIT_HERE:
             where = call.operation, call.span
             self.site(state, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, *where).stream = CURRENT
@@ -145,9 +148,9 @@ class Calls(Launches):
             if name != GIVE:
                 self.site(state, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, call.operation, call.span)
             return NOTHING
-        if name in (PLACE, TAKE):  # memory of a turn's own, as if it had been allocated there
-            size = 3 if name == TAKE else None
-            return self.cuda(state, call, CudaCall(name, "alloc", allocates=2, size=size, memory="device"))
+        if name in (PLACE, TAKE, TAKE_HERE):  # memory of a turn's or call's own, as if it had been allocated there
+            at, size = (0, 1) if name == TAKE_HERE else (2, 3 if name == TAKE else None)
+            return self.cuda(state, call, CudaCall(name, "alloc", allocates=at, size=size, memory="device"))
         entry = cuda_call(_MEMORY[name], len(call.arguments))
         return self.cuda(state, replace(call, name=name), entry) if entry is not None else self.opaque(state, call)
 

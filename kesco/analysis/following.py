@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kesco.analysis.passing import Passing
 from kesco.analysis.region import Draft, Walked
 from kesco.ir import program as ir
 from kesco.ir.access import BY_HOST_IN_CALL, Access, AccessMode, Buffer
@@ -33,17 +34,22 @@ _PASSED = (Role.ENTRY, Role.EXIT, Role.HOST)
 _MOVES = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET, SiteKind.LIBRARY)
 
 
-def why_not_followed(activation: Walked, current: Handle | None, known: dict[int, str] | None = None) -> str:
-    """Why what an activation does is not all on the current stream, as `current` names it; empty where it is."""
+def why_not_followed(
+    activation: Walked, current: Handle | None, known: dict[int, str] | None = None, frees: Collection[int] = ()
+) -> str:
+    """Why what an activation does is not all on the current stream, as `current` names it; empty where it is.
+
+    The operations `frees` end memory that a function has taken for itself.
+    """
     known = {} if known is None else known  # by activation: each is looked at once
     if id(activation) in known:
         return known[id(activation)]
     known[id(activation)] = "it calls itself"
-    known[id(activation)] = found = _own(activation, current, known)
+    known[id(activation)] = found = _own(activation, current, known, frees)
     return found
 
 
-def _own(activation: Walked, current: Handle | None, known: dict[int, str]) -> str:
+def _own(activation: Walked, current: Handle | None, known: dict[int, str], frees: Collection[int]) -> str:
     if activation.builder.serial_because:
         return activation.builder.serial_because
     if activation.throws:
@@ -51,16 +57,16 @@ def _own(activation: Walked, current: Handle | None, known: dict[int, str]) -> s
     if activation.exits:
         return "it may end the process, and other code may run then"
     hidden = "code that is not seen runs in it, or it changes the device"
-    why = next(filter(None, (_why(draft, current, known) for draft in activation.builder.drafts)), "")
+    why = next(filter(None, (_why(draft, current, known, frees) for draft in activation.builder.drafts)), "")
     return why or (hidden if activation.device_changed or activation.foreign else "")
 
 
-def _why(draft: Draft, current: Handle | None, known: dict[int, str]) -> str:
+def _why(draft: Draft, current: Handle | None, known: dict[int, str], frees: Collection[int]) -> str:
     if draft.role in _PASSED:
         return ""
     where = f"'{draft.name}' (line {draft.span.line})"
     if draft.kind is SiteKind.CALL and draft.callees and draft.role is Role.JOIN:
-        all_follow = not any(why_not_followed(one, current, known) for one in draft.callees.values())
+        all_follow = not any(why_not_followed(one, current, known, frees) for one in draft.callees.values())
         follows = draft.stream == current and all_follow
         return "" if follows else f"{where} does not follow"
     if draft.lent:
@@ -69,8 +75,9 @@ def _why(draft: Draft, current: Handle | None, known: dict[int, str]) -> str:
         return f"what {where} does is not seen"
     if is_held_copy(draft) and (draft.stream == current if current is not None else draft.role is Role.LEGACY):
         return ""
-    if is_wait_here(draft):
-        return "" if current is None or draft.stream == current else f"{where} is a barrier"
+    if is_wait_here(draft) or (draft.kind is SiteKind.FREE and draft.role is Role.JOIN):
+        own = draft.operation in frees or is_wait_here(draft)
+        return "" if (own if current is None else draft.stream == current) else f"{where} is a barrier"
     if draft.role is not Role.MOVABLE or draft.kind not in _MOVES or draft.held is not None:
         return f"{where} stays on the default stream" if draft.role is Role.LEGACY else f"{where} is a barrier"
     if draft.note and current is None:  # later it is on that stream, or not
@@ -91,6 +98,7 @@ def is_wait_here(one: Draft) -> bool:
 def not_followed(program: ir.Program, activations: Mapping[str, Mapping[Any, Walked]], why: str) -> dict[str, str]:
     """For each function why it does not follow; `why` is what keeps the whole file as it is, if anything does."""
     found: dict[str, str] = {}
+    frees = Passing(program).frees
     for function in program.functions:
         contexts = activations.get(function.key, {}).values()
         found[function.key] = (
@@ -98,7 +106,7 @@ def not_followed(program: ir.Program, activations: Mapping[str, Mapping[Any, Wal
             or ("nothing calls it" if function.name == "main" else "")
             or ("" if function.here else "it is not in this file's own text")
             or ("" if any(a.touches_device for a in contexts) else "it launches nothing")
-            or next(filter(None, (why_not_followed(a, None) or _fixed_copy(program, a) for a in contexts)), "")
+            or next(filter(None, (_why_not(program, a, frees) for a in contexts)), "")
         )
     while True:
         wrong = {
@@ -112,6 +120,10 @@ def not_followed(program: ir.Program, activations: Mapping[str, Mapping[Any, Wal
         if not wrong:
             return found
         found |= wrong
+
+
+def _why_not(program: ir.Program, activation: Walked, frees: Collection[int]) -> str:
+    return why_not_followed(activation, None, frees=frees) or _fixed_copy(program, activation)
 
 
 def _fixed_copy(program: ir.Program, activation: Walked) -> str:
@@ -144,7 +156,9 @@ def moving_calls(
     alone = {next(iter(numbers)) for numbers in places.values() if len(numbers) == 1}
     stands = alone & _stands(program, contexts, all_seen=all_seen)
     heads = {n.operation for a in contexts for n in _in_heads(a.function.body) if isinstance(n, ir.Call)}
-    stands -= {d.operation for d in drafts if d.holds and d.operation in heads}  # the host would wait behind the branch
+    stands -= {
+        d.operation for d in drafts if (d.holds or d.takes) and d.operation in heads
+    }  # the host would wait behind the branch
     found = {d.operation for d in drafts if d.callees and d.operation in stands}
     return found - {d.operation for d in drafts if d.operation in found and not _moves(program, d, reasons)}
 
@@ -163,7 +177,7 @@ def with_moving(region: Region, moving: Collection[int], contexts: Collection[Wa
             for one in d.callees.values()
         ]
         looks, outside = (any(one) for one in zip(*sides, strict=True))
-        role = site.role if site.holds else Role.MOVABLE  # whether copies move is decided later
+        role = site.role if site.holds or site.takes else Role.MOVABLE  # whether copies move is decided later
         sites[site.number] = replace(site, role=role, looks=looks, outside=site.outside or outside, stuck=False)
     return replace(region, sites=tuple(sites))
 

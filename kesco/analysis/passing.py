@@ -7,21 +7,45 @@ the argument, so that its caller knows which pointer of its own that is.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kesco.analysis.region import Draft
 from kesco.ir import program as ir
-from kesco.ir.access import AccessMode, argument_of, through_parameter
-from kesco.ir.flow import SiteKind
+from kesco.ir.access import AccessMode, Buffer, argument_of, through_parameter
+from kesco.ir.flow import CURRENT, SiteKind
 from kesco.ir.scratch import OWN, OWNED
+from kesco.ir.taken import OwnMemory
+from kesco.ir.within import Within
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Passing:
-    """What is known of the functions that were asked about."""
+    """What is known of the functions of a program."""
 
+    program: ir.Program
     _nodes: dict[str, dict[int, ir.Launch | ir.Call]] = field(default_factory=dict)
     _changed: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    @cached_property
+    def frees(self) -> frozenset[int]:
+        """The operations that free what the function that they are in has taken for itself."""
+        own = OwnMemory(self.program, Within(self.program))
+        functions = (f for f in self.program.functions if f.here and not f.template)
+        calls = (free for f in functions for number, free in own.of(f).items() if self._is_plain(number, free))
+        return frozenset(free.operation for free in calls)
+
+    def _is_plain(self, number: int, free: ir.Call) -> bool:
+        """Whether both calls stand in the text as such, where they can get another name."""
+        starts = ((number, b"cudaMalloc("), (free.operation, b"cudaFree("))
+        text, operations = self.program.text, self.program.operations
+        return all(text.startswith(word, operations[n].span.start) and not operations[n].stuck for n, word in starts)
+
+    def own(self, drafts: Iterable[Draft]) -> frozenset[Buffer]:
+        """The memory that a function takes for itself: what it frees so, or gives back in a text that says so."""
+        frees = [d for d in drafts if d.kind is SiteKind.FREE and (d.operation in self.frees or d.stream == CURRENT)]
+        return frozenset(buffer for draft in frees for buffer, _, _ in draft.accesses)
 
     def parameter(self, function: ir.Function, draft: Draft, why: str, mode: AccessMode) -> int:
         """The parameter that an access goes through, from 0; -1 where that is not known."""

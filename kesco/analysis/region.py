@@ -87,6 +87,7 @@ class Draft:
     lent: bool | None = None  # whether all that is not known here is which handle it is, that came in
     holds: bool = False  # copies keep the host in it
     busy: bool = False  # and there is other work
+    takes: bool = False  # memory is allocated and freed in it
     growth: Growth = field(default_factory=Growth)
 
     def touch(self, buffer: Buffer, why: str, mode: AccessMode, part: ByteRange | None = None) -> None:
@@ -120,7 +121,7 @@ class Draft:
         self.foreign, self.looks = self.foreign or other.foreign, self.looks or other.looks
         self.acts = self.acts and other.acts
         self.callees, self.holds = self.callees | other.callees, self.holds or other.holds
-        self.busy = self.busy or other.busy
+        self.busy, self.takes = self.busy or other.busy, self.takes or other.takes
         self.mark, self.loop = other.mark, other.loop
         self.held = other.held if first or self.held is other.held else None
         self.stuck, self.outside = self.stuck or other.stuck, self.outside or other.outside
@@ -252,6 +253,7 @@ class RegionBuilder:
                     calls=d.calls,
                     holds=d.holds,
                     busy=d.busy,
+                    takes=d.takes,
                 )
             )
         successors = tuple(tuple(sorted(s)) for s in self._successors)

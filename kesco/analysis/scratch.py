@@ -104,6 +104,9 @@ class _Search:
             for draft in (d for a in known.values() if body is None or not a.generic for d in a.builder.drafts):
                 if draft.role in (Role.ENTRY, Role.EXIT, Role.HOST):
                     continue
+                ends = draft.kind is SiteKind.FREE and body is not None
+                if ends and (draft.stream == CURRENT or not self.streams):  # it is the function's own
+                    self.spoilt |= {buffer.key for buffer, _, _ in draft.accesses}
                 if draft.kind in (SiteKind.ALLOC, SiteKind.FREE, SiteKind.CALL):
                     continue  # what a call touches is seen in the function
                 for (buffer, why, _), mode in draft.accesses.items():

@@ -39,7 +39,7 @@ class Sites(Aggregates):
         self.streams = streams
         self.pure, self.meetings = pure_functions(program), Meetings(program)
         self.bound = bound(program)
-        self.passing = Passing()
+        self.passing = Passing(program)
 
     follows: tuple[int, Handle | None] | None = None  # the call for which the text sets a stream here, and which
 

@@ -17,7 +17,7 @@ from kesco.ir.flow import CURRENT, Handle, Iteration
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import REPLAYS
 from kesco.ir.scratch import OWN, OWNED
-from kesco.ir.transfers import FETCHED, SENT, SETS, WAIT_HERE
+from kesco.ir.transfers import FETCHED, GIVE_HERE, SENT, SETS, TAKE_HERE, WAIT_HERE
 from kesco.ir.turns import GIVE, LANE, PIN, PLACE, TAKE, TURN, TURNED, TURNS
 from kesco.source import Span
 
@@ -94,7 +94,7 @@ def is_kesco(name: str) -> bool:
         *SETS,
         *(ALLOCATE, FREE, FREED, SENT, FETCHED),
         *(TURNS, TURN, LANE, TURNED, PLACE, TAKE, GIVE, PIN),
-        *(OWN, OWNED, WAIT_HERE),
+        *(OWN, OWNED, WAIT_HERE, TAKE_HERE, GIVE_HERE),
         *REPLAYS,
     )
 

@@ -17,7 +17,9 @@ from kesco.emit.handles import CURRENT, lent
 from kesco.emit.places import around
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, Site, SiteKind, is_wait
-from kesco.ir.transfers import COPY_HERE, LATER, ON, WAIT_HERE
+from kesco.ir.taken import OwnMemory
+from kesco.ir.transfers import COPY_HERE, GIVE_HERE, LATER, ON, TAKE_HERE, WAIT_HERE
+from kesco.ir.within import Within
 
 _WAIT = "cudaDeviceSynchronize"
 _LAST = 9  # behind the lines that come before the statement
@@ -64,8 +66,18 @@ def follow(program: ir.Program, region: Region) -> list[Edit]:
     names = (program.operations[number].rename for number in sorted(copies))
     edits += [Edit(*name[0], COPY_HERE) for name in names if name is not None]
     waits = {s.operation for s in region.sites if is_wait(s) and s.operation >= 0}
-    places = (program.operations[number].span.start for number in sorted(waits))
-    return [*edits, *(Edit(at, at + len(_WAIT), WAIT_HERE) for at in places)]
+    named = [(number, _WAIT, WAIT_HERE) for number in sorted(waits)]
+    for takes, gives in taken_in(program, region):
+        named += [(takes, "cudaMalloc", TAKE_HERE), (gives, "cudaFree", GIVE_HERE)]
+    places = ((program.operations[number].span.start, old, new) for number, old, new in named)
+    return [*edits, *(Edit(at, at + len(old), new) for at, old, new in places)]
+
+
+def taken_in(program: ir.Program, region: Region) -> list[tuple[int, int]]:
+    """The operations by which a function allocates and frees memory for itself."""
+    function = next(f for f in program.functions if f.here and f.span == region.span)
+    own = OwnMemory(program, Within(program)).of(function)
+    return [(takes, free.operation) for takes, free in sorted(own.items())]
 
 
 def _is_put_there(program: ir.Program, site: Site) -> bool:

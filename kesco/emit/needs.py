@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from kesco.emit.edits import Edit
+from kesco.emit.following import taken_in
 from kesco.emit.handles import is_lent, is_spread
 from kesco.emit.places import Rewrite, filled, lines_before, marks_of
 from kesco.emit.prologue import Parts
@@ -71,6 +72,7 @@ def needed_parts(
         fills=any(filled(program, r) != program.operations for r in rewrites),
         calls=any(s.kind is SiteKind.CALL for _, s in sites),
         later=later,
+        own=any(taken_in(program, one) for one in following),
         waits=any(is_wait(s) for one in following for s in one.sites),
         turns=in_flight(_turns(rewrites)),
         closed=is_closed(rewrites),

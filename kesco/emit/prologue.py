@@ -24,12 +24,12 @@ END = "// ---- kesco: end"
 _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|pace|paced|context|prefetch|replay\w*|graph_of|fills?|memset|copy\w*|reach|settle"
     r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside|current"
-    r"|turns?|lane|turned|others|extent|place|take|give|pin|trip\d*|blas|main|own|owned|place_of|add|later|wait_here)"
+    r"|turns?|lane|turned|others|extent|place|take|give|pin|trip\d*|blas|main|own|owned|place_of|add|later|wait_here|take_here|give_here)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|Kesco(?:Leave|On|Later)\b)")
 _TYPES = (
     "Kesco(?:Event|Streams|Stretch|Pace|Beside|Pages|Device|Host|Both|Graph|Width|Replay|Ring|Relay|Sender|Fetches|Reach"
-    "|Memory|Order|Leave|Marks|On|Later|Turns|Tried|Pins|Ranges|Main|Scratch)"
+    "|Memory|Order|Leave|Marks|On|Own|Later|Turns|Tried|Pins|Ranges|Main|Scratch)"
 )
 OUR_NAMES = re.compile(rf"\b(?:{_TYPES}|{_FUNCTIONS})\b".encode())
 STAND_IN = (
@@ -46,6 +46,8 @@ STAND_IN = (
     "cudaError_t kesco_memset(void*, int, size_t, cudaStream_t); "
     "cudaError_t kesco_copy(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
     "cudaError_t kesco_wait_here(); "
+    "template <typename Kesco> cudaError_t kesco_take_here(Kesco**, decltype(sizeof(0))); "
+    "cudaError_t kesco_give_here(const void*); "
     "cudaError_t kesco_copy_here(void*, const void*, size_t, cudaMemcpyKind); "
     "cudaError_t kesco_copy_2d(void*, size_t, const void*, size_t, size_t, size_t, cudaMemcpyKind, cudaStream_t, "
     "bool = false); template <typename Kesco> cudaError_t kesco_copy_to_symbol(const Kesco&, const void*, size_t, "
@@ -111,6 +113,7 @@ class Parts:
     scratch: bool = False
     later: bool = False
     waits: bool = False
+    own: bool = False
 
 
 def _text_of(name: str) -> str:
@@ -196,7 +199,8 @@ def is_genuine(text: bytes) -> bool:
         guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves, planes,
         to, of, marks, "kesco_queues" in written, "kesco_memset(" in written,
         "KescoOn" in written, turns, paces, "KescoPins" in written, "kesco_blas(" in written,
-        "KescoMain" in written, "KescoScratch" in written, "KescoLater" in written, "kesco_wait_here" in written,
+        "KescoMain" in written, "KescoScratch" in written, "KescoLater" in written,
+        "kesco_wait_here" in written, "KescoOwn" in written,
     )  # fmt: skip
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 

@@ -129,8 +129,9 @@ class Site:
     does is to set the bytes of its one access to zero, and its buffer is one allocation, the only one of that name:
     then it is the operation of the statement or call. `calls` are name and place of the functions of the file that a
     call runs, where nothing else can run there. `holds` tells that there are copies among it that keep the host; then
-    `stuck` tells that the call cannot go to a stream with them, and `busy` that there is other work in it. Where such
-    a call is `later`, they do not keep it: the host waits before it next looks at its own memory.
+    `stuck` tells that the call cannot go to a stream with them, and `busy` that there is other work in it. Where such a
+    call is `later`, they do not keep it: the host waits before it next looks at its own memory. `takes` tells that the
+    call allocates memory that it frees, for which the host waits, too.
     """
 
     number: int
@@ -162,6 +163,7 @@ class Site:
     holds: bool = False
     busy: bool = False
     later: bool = False
+    takes: bool = False
 
     @property
     def own(self) -> tuple[Access, ...]:

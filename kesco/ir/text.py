@@ -1,8 +1,7 @@
 """The printable form of every value that the stages hand to each other, for ``--dump`` and golden tests.
 
-In: a value. Out: text, the same for equal values on every machine: no identities of objects, no order of
-sets, and no paths but those in the value. A place is a line and a column; other files than the value's own go
-by their last name.
+In: a value. Out: text, the same for equal values on every machine: no identities of objects, no order of sets, and no
+paths but those in the value. A place is a line and a column; other files than the value's own go by their last name.
 
 Method: one short function a noun, found by its type. What comes from parts of the compiler above this one
 (toolchain, outcome of a function) is known by the fields it has.
@@ -170,8 +169,8 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
     text += f"; only sets to zero @{site.zeroes}" if site.zeroes >= 0 else ""
     text += "" if site.acts else "; may be none"
     text += f"; holds the host: {site.held.value}" if site.held is not None and site.role is Role.MOVABLE else ""
-    text += "; holds the host for copies" + " among other work" * site.busy if site.holds else ""
-    text += ", waited for later" * site.later
+    after = " among other work" * site.busy + ", waited for later" * site.later
+    text += f"; holds the host for copies{after}" if site.holds else ""
     text += f": {', '.join(map(_access, site.accesses))}" if site.accesses else ""
     text += "; may show how far the device is" if site.looks else ""
     text += "; the host goes outside behind it" if site.outside else ""

@@ -57,6 +57,8 @@ class Zeroes:
 ON, LATER = "KescoOn", "KescoLater"
 """What stands before a call in the text, with the stream that it is to follow; and where copies in it may go on."""
 SETS = (ON, LATER)
+TAKE_HERE, GIVE_HERE = "kesco_take_here", "kesco_give_here"
+"""The allocation and the end of memory that such a function takes for itself: it is kept for the next call there."""
 WAIT_HERE = "kesco_wait_here"
 """``cudaDeviceSynchronize`` in a function that follows its caller: on a stream that was set it waits for that alone."""
 COPY_HERE = "kesco_copy_here"
@@ -74,7 +76,7 @@ LEAST_FETCHED = 1 << 16
 FILLS = frozenset(
     {
         *("cudaMalloc", "cudaMallocAsync", "cudaEventCreate", "cudaEventCreateWithFlags"),
-        *("cudaStreamCreate", "cudaStreamCreateWithFlags", "kesco_malloc"),
+        *("cudaStreamCreate", "cudaStreamCreateWithFlags", "kesco_malloc", TAKE_HERE),
     }
 )
 """Calls that write what their first argument points to, no other memory of the host, and run no code of the program."""
@@ -94,7 +96,7 @@ LEAVES = frozenset(
         ),
         *("kesco_mark", "kesco_hold", "kesco_memset", "kesco_current", *SETS),
         *("kesco_turns", "kesco_turn", "kesco_turned", "kesco_place", "kesco_take", "kesco_give", "kesco_pin"),
-        *("kesco_own", "kesco_owned", WAIT_HERE),
+        *("kesco_own", "kesco_owned", WAIT_HERE, GIVE_HERE),
     }
 )
 """Calls that write no memory of the host, or none that is pageable, and run no code of the program."""

@@ -132,6 +132,10 @@ class Within:
             return None
         return function if len(function.parameters) == len(call.arguments) else None
 
+    def handed(self, node: ir.Expr | ir.Stmt, key: str) -> Iterator[bool]:
+        """True for each mention of a pointer whose value goes to work and nowhere else."""
+        return self._handed(node, key, _DEEP)
+
     def _handed(self, node: ir.Expr | ir.Stmt, key: str, depth: int, inside: bool = False) -> Iterator[bool]:
         """True for each mention of a pointer whose value goes to work and nowhere else."""
         if isinstance(node, ir.Name):

@@ -261,12 +261,14 @@ def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> lis
     from kesco.verify.rings import stray_calls
     from kesco.verify.scratch import scratch_problems
     from kesco.verify.sources import source_problems
+    from kesco.verify.taken import taken_problems
 
     found = (
         *replay_problems(program, regions, replays_in(text)),
         *source_problems(program),
         *destination_problems(program),
         *pin_problems(program),
+        *taken_problems(program),
         *device_problems(program, regions),
         *stray_calls(program),
         *scratch_problems(program, regions),

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kesco.calling import is_moving
 from kesco.ir.compilation import FunctionResult
-from kesco.ir.flow import Held, Region, Role, sees_itself
+from kesco.ir.flow import Held, Region, Role, SiteKind, sees_itself
 from kesco.ir.program import Function, Program
 from kesco.ir.transfers import LEAST, LEAST_FETCHED, Fetches, Sends
 from kesco.transfers.copies import into_pageable, is_flat
@@ -65,4 +64,4 @@ def fetches_of(
 
 def _launching(region: Region) -> set[int]:
     """The calls that give the device work."""
-    return {s.operation for s in region.sites if is_moving(s.role, s.kind)}
+    return {s.operation for s in region.sites if s.kind is SiteKind.CALL and s.role is Role.MOVABLE}

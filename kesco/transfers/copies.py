@@ -30,12 +30,16 @@ from kesco.ir.transfers import PAYS
 _WAITS = (Role.ENTRY, Role.EXIT, Role.JOIN, Role.DEVICE_SYNC)
 
 
-def moved(region: Region, editable: Collection[int]) -> Region:
-    """The region with its copies on streams; `editable` has the operations whose text can be changed."""
+def moved(region: Region, editable: Collection[int], *, taking: bool = False) -> Region:
+    """The region with its copies on streams; `editable` has the operations whose text can be changed.
+
+    With `taking` calls that allocate and free memory move, too: in loops, behind which that is given back.
+    """
     if region.serial_because:
         return region
+    stay = set[int]() if taking else {s.operation for s in region.sites if s.takes}
     others = _touched_by_others(region)
-    chosen = {s.operation for s in region.sites if _could_move(s) and s.operation in editable}
+    chosen = {s.operation for s in region.sites if _could_move(s) and s.operation in editable} - stay
     chosen -= {
         s.operation for s in region.sites if s.operation in chosen and not (_could_move(s) and _apart(s, others))
     }

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from kesco.ir import program as ir
 from kesco.ir.alike import is_alike
 from kesco.ir.transfers import COPIES, COPY, FETCH, FETCHED, LEAST_FETCHED, PRINTS, SEND
+from kesco.ir.turns import PIN
 from kesco.ir.volatiles import is_volatile, type_of
 from kesco.source import Span
 from kesco.verify.sources import Ahead, Reader, way_of, word_of
@@ -58,11 +59,13 @@ def _is_inner(one: ir.Expr) -> bool:
 
 
 def is_of_numbers(address: ir.Expr) -> bool:
-    """Whether an address is written as ``x.data()`` of a vector of numbers, maybe with an offset behind it."""
-    to = address
+    """Whether an address is written as ``x.data()`` or ``&x[i]`` of a vector of numbers, and what lies behind."""
+    to, name = address, "data"
     while isinstance(to, ir.Cast) or (isinstance(to, ir.Binary) and to.operator == "+"):
         to = to.operand if isinstance(to, ir.Cast) else to.left
-    if not isinstance(to, ir.Call) or not to.standard or word_of(to) != "data" or to.receiver is None:
+    if isinstance(to, ir.AddressOf):
+        to, name = to.target, "operator[]"
+    if not isinstance(to, ir.Call) or not to.standard or word_of(to) != name or to.receiver is None:
         return False
     kind = type_of(to.receiver)
     return kind is not None and _OF_NUMBERS.fullmatch(kind.spelling) is not None
@@ -141,6 +144,8 @@ class Looks(Reader):
                 return _is_of_kesco(one) or (self.holds(one) and self._parts(one))
             case ir.Assign():
                 return self.holds(one.target) and self._parts(one)
+            case ir.Call() if word_of(one) == PIN:  # where blocks are, and how large
+                return True
             case ir.Call() if (one.span, one.key) in self.later:
                 return self.later[one.span, one.key] and self._is_given(one)
             case ir.Call():

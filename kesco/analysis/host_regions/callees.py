@@ -51,7 +51,8 @@ def call_site(watching: Watching, inner: Activation, name: str, state: State) ->
     site = watching.call(state, name, Role.MOVABLE if moves else Role.JOIN, stream)
     if site is not None:
         site.callees, site.stream = site.callees | {inner.function.key: inner}, stream
-        add_touched(site, inner, touched_in(inner, passing=watching.texts.passing))
+        passing = watching.texts.passing
+        add_touched(site, inner, touched_in(inner, passing=passing), passing)
         if moves:
             looks, outside = by_host(inner)
             site.looks, site.outside = site.looks or looks, site.outside or outside

@@ -32,7 +32,7 @@ from kesco.ir.failures import CLEANS
 from kesco.ir.flow import CURRENT, Handle, Held, Role, SiteKind
 from kesco.ir.poly import ByteRange, constant
 from kesco.ir.replay import FILL
-from kesco.ir.transfers import COPY_HERE, FETCH, OWN, SEND
+from kesco.ir.transfers import COPY_HERE, FETCH, GIVE_HERE, OWN, SEND
 
 _BOTH = AccessMode.READ_WRITE
 _KINDS = {"copy": SiteKind.COPY, "memset": SiteKind.MEMSET, "prefetch": SiteKind.PREFETCH}
@@ -92,6 +92,13 @@ class Runtime:
             self.paths.now.activation.device_changed = True
         elif self.paths.looks and kind == "query" and not self.paths.is_about_launch(state, entry.shows):
             self.paths.looked(state)
+
+    def gives(self, state: State, values: list[Value]) -> None:
+        """Memory that a function has taken for itself is given back, which is its end where no stream is set."""
+        draft = self.paths.site(state, "cudaFree", GIVE_HERE, SiteKind.FREE, Role.JOIN)
+        self._access(draft, values[0], AccessMode.WRITE)
+        if draft is not None:
+            draft.stream = CURRENT
 
     def _stays_here(self, draft: Draft | None) -> None:
         if draft is not None:

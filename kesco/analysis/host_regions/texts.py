@@ -50,15 +50,16 @@ class Texts:
 
     program: ir.Program
     module: Module
-    passing: Passing = field(default_factory=Passing)
     _lines: list[int] = field(default_factory=list)
     _functions: dict[str, ir.Function | None] = field(default_factory=dict)
     _nodes: dict[str, list[_Node]] = field(default_factory=dict)
     _statements: dict[str, list[Span]] = field(default_factory=dict)
     _files: dict[str, bool] = field(default_factory=dict)
     _code: dict[tuple[int, str, str], list[Instruction]] | None = None
+    passing: Passing = field(init=False)
 
     def __post_init__(self) -> None:
+        self.passing = Passing(self.program)
         text = self.program.text
         self._lines = [0, *(at + 1 for at, byte in enumerate(text) if byte == 10)]
 

@@ -24,6 +24,7 @@ from kesco.analysis.host_regions.watching import Level, Watching
 from kesco.frontend.api_table import host_call
 from kesco.ir.flow import CURRENT, Role, SiteKind
 from kesco.ir.poly import ByteRange, constant
+from kesco.ir.transfers import TAKE_HERE
 from kesco.llvm.values import Function, Instruction
 
 _STREAMS = re.compile(
@@ -33,7 +34,8 @@ _COPIES = re.compile(r"\d(kesco_copy(?:_2d|_to_symbol|_from_symbol|_here)?|kesco
 _CURRENT, _ON = re.compile(r"\dkesco_currentE"), re.compile(r"\dKesco(?:On|Later)E")
 _WAITS = re.compile(r"\d(?:kesco_sent|kesco_fetched|kesco_give)(?:E|I|R)")
 _AROUND = re.compile(r"\dkesco_(?:turned|turns|pin)(?:E|I|R)")
-_PLACES = re.compile(r"\d(kesco_place|kesco_take)(?:E|I|R)")
+_PLACES = re.compile(r"\d(kesco_place|kesco_take|kesco_take_here)(?:E|I|R)")
+_GIVES = re.compile(r"\dkesco_give_hereE")
 _HINTS = re.compile(r"\d(?:kesco_prefetch|kesco_mark|kesco_hold)E")
 _FILLS, _BLAS = re.compile(r"\dkesco_memsetE"), re.compile(r"\dkesco_blasE")
 _OWN, _HERE = re.compile(r"\dkesco_(?:own|owned)I"), re.compile(r"\dkesco_wait_hereE")
@@ -116,6 +118,9 @@ class Touching:
             if site is not None:
                 site.stream = CURRENT
             return STATUS
+        if _GIVES.search(name):
+            self.runtime.gives(state, values)
+            return STATUS
         if _OWN.search(name):  # whose memory it is `scratch` says
             return values[0]
         if _FILLS.search(name):
@@ -145,7 +150,7 @@ class Touching:
         made = self.paths.engine.resource("device", f"{name}:{operation}")
         self.paths.buffers.turned[made] = operation
         state.make(made)
-        state.store(values[2], pointer(made), _POINTER)
+        state.store(values[0 if name == TAKE_HERE else 2], pointer(made), _POINTER)
         return STATUS
 
     def _replayed(self, state: State, name: str, values: list[Value]) -> Value:

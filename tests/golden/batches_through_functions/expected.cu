@@ -52,6 +52,18 @@ void process(const std::vector<float>& from, std::vector<float>& to, float* in, 
   CHECK(kesco_copy_here(to.data(), kesco_owned(out), n * sizeof(float), cudaMemcpyDeviceToHost));
 }
 
+// As many helpers are written that are called once, and then again and again.
+void scaled(const float* from, float* to, int n) {
+  float *in, *out = nullptr;
+  CHECK(kesco_take_here(&in, n * sizeof(float)));
+  CHECK(kesco_take_here((void**)&out, n * sizeof(float)));
+  CHECK(kesco_copy_here(in, from, n * sizeof(float), cudaMemcpyHostToDevice));
+  launch_of(in, out, n);
+  CHECK(kesco_copy_here(to, out, n * sizeof(float), cudaMemcpyDeviceToHost));
+  CHECK(kesco_give_here(in));
+  CHECK(kesco_give_here(out));
+}
+
 class Scaler {
  public:
   explicit Scaler(int n) : n_(n) {
@@ -182,6 +194,13 @@ int main(int argc, char** argv) {
     KescoLater(kesco->stream[0]), scaler.process(from.data() + (size_t)b * n, to.data() + (size_t)b * n);
   }
   kesco_turned(kesco_loop1);  // kesco: the host waits
+  KescoTurns kesco_loop2 = kesco_turns(kesco);  // kesco: turns overlap
+  kesco_pin(kesco_loop2, from, to);  // kesco: pinned in the loop, if that pays
+  for (int b = 0; b < batches; ++b) {
+    KescoStreams* kesco = kesco_turn(kesco_loop2);
+    KescoLater(kesco->stream[0]), scaled(&from[(size_t)b * n], &to[(size_t)b * n], n);
+  }
+  kesco_turned(kesco_loop2);  // kesco: the host waits
   CHECK(cudaFree(in));
   CHECK(cudaFree(out));
   CHECK(kesco_fetched());  // kesco: until what is copied to the host's memory is there

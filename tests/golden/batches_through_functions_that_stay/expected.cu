@@ -80,6 +80,36 @@ int kept;
 // So does this one, by a variable of the file.
 void launch_kept(const float* in, float* out, int n) { scale<<<(n + 255) / 256, 256>>>(in, out + kept, n); }
 
+float* last;
+
+// The memory that it takes is not given back there.
+void with_memory_left(const float* from, float* to, int n) {
+  float* at;
+  check(cudaMalloc(&at, n * sizeof(float)));
+  check(cudaMemcpy(at, from, n * sizeof(float), cudaMemcpyHostToDevice));
+  scale<<<(n + 255) / 256, 256>>>(at, at, n);
+  check(cudaMemcpy(to, at, n * sizeof(float), cudaMemcpyDeviceToHost));
+  if (last != nullptr) check(cudaFree(last));
+  last = at;
+}
+
+// Where it is the host may see.
+void with_memory_shown(const float* from, float* to, int n) {
+  float* at;
+  check(cudaMalloc(&at, n * sizeof(float)));
+  check(cudaMemcpy(at, from, n * sizeof(float), cudaMemcpyHostToDevice));
+  scale<<<(n + 255) / 256, 256>>>(at, at, n);
+  check(cudaMemcpy(to, at, n * sizeof(float), cudaMemcpyDeviceToHost));
+  last = at;
+  check(cudaFree(at));
+}
+
+void batches_with_memory(std::vector<float>& from, std::vector<float>& to, int batches, int n) {
+  for (int b = 0; b < batches; ++b) with_memory_left(&from[(size_t)b * n], &to[(size_t)b * n], n);
+  for (int b = 0; b < batches; ++b) with_memory_shown(&from[(size_t)b * n], &to[(size_t)b * n], n);
+  printf("%p\n", last);
+}
+
 void batches_with_a_look(std::vector<float>& from, std::vector<float>& to, int batches, int n) {
   float *in, *out;
   check(cudaMalloc(&in, n * sizeof(float)));
@@ -167,6 +197,7 @@ void batches_kept(std::vector<float>& from, std::vector<float>& to, int batches,
 int main(int argc, char** argv) {
   int batches = atoi(argv[1]), n = atoi(argv[2]);
   std::vector<float> from((size_t)batches * n, 1.f), to(from.size());
+  batches_with_memory(from, to, batches, n);
   batches_with_a_look(from, to, batches, n);
   batches_with_a_change(from, to, batches, n);
   batches_with_a_name(from, to, batches, n);
