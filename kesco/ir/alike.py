@@ -67,54 +67,82 @@ def is_alike(one: ir.Stmt, call: ir.Call, other: ir.Stmt, wait: ir.Call) -> bool
 
 def is_quiet(program: ir.Program, one: ir.Stmt, call: ir.Call) -> bool:
     """Whether a statement does nothing but this call that could be seen where there is no error."""
-    return _is_quiet({f.key: f for f in program.functions}, one, (), 3, call)
+    return _Quiet({f.key: f for f in program.functions}, call).holds(one, frozenset(), frozenset(), 3)
 
 
-def _is_quiet(
-    functions: dict[str, ir.Function], one: ir.Stmt, own: tuple[str, ...], depth: int, but: ir.Call | None = None
-) -> bool:
-    mine = {*own, *(n.variable.key for n in ir.walk(one) if isinstance(n, ir.Declare))}
-    todo: list[_Node] = [one]
-    while todo:
-        node = todo.pop()
-        if node is but:
-            continue
-        if isinstance(node, (ir.Unknown, ir.New, ir.Obstacle)):
+@dataclass(frozen=True, slots=True)
+class _Quiet:
+    """Looks through statements and the functions that they call; what `call` does is no matter."""
+
+    functions: dict[str, ir.Function]
+    call: ir.Call
+
+    def holds(self, one: ir.Stmt, own: frozenset[str], given: frozenset[str], depth: int) -> bool:
+        """Whether a statement does nothing that could be seen; `own` are parameters, of which `given` have a status."""
+        mine = own | {n.variable.key for n in ir.walk(one) if isinstance(n, ir.Declare)}
+        statuses = self._statuses(one, given)
+        todo: list[_Node] = [one]
+        while todo:
+            node = todo.pop()
+            if node is self.call:
+                continue
+            if isinstance(node, (ir.Unknown, ir.New, ir.Obstacle)):
+                return False
+            if isinstance(node, ir.Assign) and not _is_in(ir.bare(node.target), mine):
+                return False
+            if isinstance(node, ir.Call) and not self._is_quiet(node, statuses, depth):
+                return False
+            if isinstance(node, ir.If):
+                failing = self._failing(node, statuses)
+                todo += [*node.before, node.condition]
+                todo += [arm for arm in (node.then, node.other) if arm is not None and arm is not failing]
+            else:
+                todo += ir.children(node)
+        return True
+
+    def _is_quiet(self, call: ir.Call, statuses: frozenset[str], depth: int) -> bool:
+        if call.name.rpartition("::")[2].startswith(("kesco", "cuda", "__assert_fail")):
+            return True
+        function = self.functions.get(call.key)
+        if function is None or call.standard or function.virtual or not depth:
             return False
-        if isinstance(node, ir.Assign):
-            target = ir.bare(node.target)
-            if not isinstance(target, ir.Name) or target.variable.key not in mine:
-                return False
-        if isinstance(node, ir.Call) and not node.name.rpartition("::")[2].startswith(
-            ("kesco", "cuda", "__assert_fail")
-        ):
-            function = functions.get(node.key)
-            if function is None or node.standard or function.virtual or not depth:
-                return False
-            given = tuple(p.key for p in function.parameters if p.type.shape is not ir.Shape.REFERENCE)
-            if not _is_quiet(functions, function.body, given, depth - 1):
-                return False
-        if isinstance(node, ir.If):
-            failing = _failing(node, mine)
-            todo += [*node.before, node.condition]
-            todo += [arm for arm in (node.then, node.other) if arm is not None and arm is not failing]
-        else:
-            todo += ir.children(node)
-    return True
+        pairs = list(zip(function.parameters, call.arguments, strict=False))
+        own = frozenset(p.key for p, _ in pairs if p.type.shape is not ir.Shape.REFERENCE)
+        given = own & {p.key for p, a in pairs if self._is_status(a, statuses)}
+        return self.holds(function.body, own, given, depth - 1)
+
+    def _statuses(self, one: ir.Stmt, given: frozenset[str]) -> frozenset[str]:
+        """The variables that only ever hold what a call of CUDA's has told."""
+        values: dict[str, list[ir.Expr]] = {}
+        for node in ir.walk(one):
+            if isinstance(node, ir.Declare) and node.initial is not None:
+                values.setdefault(node.variable.key, []).append(node.initial)
+            elif isinstance(node, ir.Assign):
+                for key in ir.names(node.target):
+                    values.setdefault(key, []).append(ir.VARYING if node.operator else node.value)
+        found = given
+        for _ in values:
+            found |= {k for k, every in values.items() if all(self._is_status(one, found) for one in every)}
+        return found - {k for k, every in values.items() if not all(self._is_status(one, found) for one in every)}
+
+    def _is_status(self, one: ir.Expr, statuses: frozenset[str]) -> bool:
+        inner = ir.bare(one)
+        cuda = isinstance(inner, ir.Call) and inner.standard and inner.name.startswith("cuda")
+        return inner is self.call or cuda or _is_in(inner, statuses)
+
+    def _failing(self, branch: ir.If, statuses: frozenset[str]) -> ir.Stmt | None:
+        """The arm of a branch that is for errors: where a status is not 0."""
+        test = ir.bare(branch.condition)
+        if isinstance(test, ir.Binary) and test.operator in ("==", "!="):
+            sides = (ir.bare(test.left), ir.bare(test.right))
+            known = [one for one in sides if self._is_result(one, statuses)]
+            arm = branch.then if test.operator == "!=" else branch.other
+            return arm if len(known) == 1 and ir.Constant(0) in sides else None
+        return branch.then if self._is_result(test, statuses) else None
+
+    def _is_result(self, one: ir.Expr, statuses: frozenset[str]) -> bool:
+        return self._is_status(ir.bare(one.target) if isinstance(one, ir.Assign) else one, statuses)
 
 
-def _failing(branch: ir.If, mine: Collection[str]) -> ir.Stmt | None:
-    """The arm of a branch that is for errors: where one of these variables, or what was called, is not 0."""
-    test = ir.bare(branch.condition)
-    if isinstance(test, ir.Binary) and test.operator in ("==", "!="):
-        sides = (ir.bare(test.left), ir.bare(test.right))
-        given = [one for one in sides if not isinstance(one, ir.Constant)]
-        arm = branch.then if test.operator == "!=" else branch.other
-        return arm if len(given) == 1 and ir.Constant(0) in sides and _is_result(given[0], mine) else None
-    return branch.then if _is_result(test, mine) else None
-
-
-def _is_result(one: ir.Expr, mine: Collection[str]) -> bool:
-    if isinstance(one, ir.Assign):
-        one = ir.bare(one.target)
-    return isinstance(one, ir.Call) or (isinstance(one, ir.Name) and one.variable.key in mine)
+def _is_in(one: ir.Expr, keys: Collection[str]) -> bool:
+    return isinstance(one, ir.Name) and one.variable.key in keys

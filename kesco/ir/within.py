@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kesco.ir import program as ir
+from kesco.ir.handing import carries, is_from, works_on
 from kesco.ir.replay import FILL
 from kesco.ir.transfers import COPY_HERE
 from kesco.ir.turns import Steering
@@ -80,7 +81,7 @@ class Within:
             return None
         key, body = function.parameters[index].key, function.body
         nodes = (n for n in ir.walk(body) if isinstance(n, (ir.Launch, ir.Call)))
-        work = [n for n in nodes if any(_is_from(one, key) for one in n.arguments)]
+        work = [n for n in nodes if any(is_from(one, key) for one in n.arguments)]
         found: list[ir.Expr] = []
         for node in work:
             inner = self._deciding_in(node, key, steering, depth)
@@ -143,20 +144,10 @@ class Within:
                 yield inside
             return
         for child in ir.children(node):
-            match node:
-                case ir.Launch():
-                    passes = any(child is one for one in node.arguments)
-                case ir.Call() if node.standard or node.name in _MOVES or node.name.rpartition("::")[2] in _MOVES:
-                    passes = node.name.rpartition("::")[2] in _MOVES
-                case ir.Call():
-                    given = next((n for n, one in enumerate(node.arguments) if one is child), -1)
-                    passes = (
-                        given >= 0 and _is_from(node.arguments[given], key) and self.hands_on(node, given, depth - 1)
-                    )
-                case ir.Cast() | ir.Binary(operator="+" | "-"):
-                    passes = inside
-                case _:
-                    passes = False
+            passes = works_on(node, child) or (inside and carries(node, child))
+            if isinstance(node, ir.Call) and not passes and not node.standard and isinstance(child, ir.Expr):
+                given = [n for n, one in enumerate(node.arguments) if one is child and is_from(one, key)]
+                passes = bool(given) and self.hands_on(node, given[0], depth - 1)
             yield from self._handed(child, key, depth, passes)
 
     def _deciding_in(self, node: ir.Launch | ir.Call, key: str, steering: Steering, depth: int) -> list[ir.Expr] | None:
@@ -243,14 +234,6 @@ def _lent_in(node: ir.Expr | ir.Stmt) -> list[ir.Expr | ir.Stmt]:
         case ir.Call():
             return [one for one, changes in zip(node.arguments, node.references, strict=False) if changes]
     return []
-
-
-def _is_from(one: ir.Expr, key: str) -> bool:
-    """Whether an expression is a pointer's value, to which something may be added."""
-    inner = ir.bare(one)
-    if isinstance(inner, ir.Binary) and inner.operator in ("+", "-"):
-        return _is_from(inner.left, key) or _is_from(inner.right, key)
-    return isinstance(inner, ir.Name) and inner.variable.key == key
 
 
 def _is_in_loop(body: ir.Stmt, node: ir.Expr | ir.Stmt) -> bool:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, argument_of, through_parameter
+from kesco.ir.handing import carries, is_from, works_on
 from kesco.ir.kernels import Writes, writes_no_more
 from kesco.ir.turns import Steering
 from kesco.ir.within import Within
@@ -64,20 +65,12 @@ def handed_on(node: ir.Expr | ir.Stmt, pointer: ir.Variable, within: Within, ins
     if variable is not None:
         if variable.key == pointer.key:
             yield inside
-    elif isinstance(node, ir.Launch):
-        for one in node.configuration:
-            yield from handed_on(one, pointer, within)
-        for one in node.arguments:
-            yield from handed_on(one, pointer, within, True)
-    elif isinstance(node, ir.Call):
-        moves = node.name in (*_COPIES, *_FILLS)
-        for at, one in enumerate(node.arguments):
-            yield from handed_on(one, pointer, within, moves or within.hands_on(node, at))
-        if node.receiver is not None:
-            yield from handed_on(node.receiver, pointer, within, moves)
     else:
-        passes = inside and (isinstance(node, ir.Cast) or (isinstance(node, ir.Binary) and node.operator in ("+", "-")))
         for child in ir.children(node):
+            passes = works_on(node, child) or (inside and carries(node, child))
+            if isinstance(node, ir.Call) and not passes:
+                given = [n for n, one in enumerate(node.arguments) if one is child and is_from(one, pointer.key)]
+                passes = bool(given) and within.hands_on(node, given[0])
             yield from handed_on(child, pointer, within, passes)
 
 

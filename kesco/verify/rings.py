@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from kesco.ir import program as ir
+from kesco.ir.handing import carries, is_from, works_on
 from kesco.ir.transfers import COPIES, FILLS
 from kesco.ir.turns import GIVE, LANE, PIN, PLACE, TAKE, TURN, TURNED, TURNS
 from kesco.ir.within import Within
@@ -258,17 +259,10 @@ def _handed_on(
         yield given
         return
     for child in ir.children(node):
-        match node:
-            case ir.Launch():
-                passes = any(child is one for one in node.arguments)
-            case ir.Call():
-                numbers = [n for n, one in enumerate(node.arguments) if one is child]
-                passes = word_of(node) in COPIES or word_of(node) in FILLED
-                passes = passes or (bool(numbers) and within.hands_on(node, numbers[0]))
-            case ir.Cast() | ir.Binary(operator="+" | "-"):
-                passes = given
-            case _:
-                passes = False
+        passes = works_on(node, child) or (given and carries(node, child))
+        if isinstance(node, ir.Call) and not passes:
+            numbers = [n for n, one in enumerate(node.arguments) if one is child and is_from(one, pointer.key)]
+            passes = bool(numbers) and within.hands_on(node, numbers[0])
         yield from _handed_on(child, pointer, within, passes, but)
 
 

@@ -33,6 +33,17 @@ void counted(cudaError_t status) {
   if (status != cudaSuccess) exit(1);
 }
 
+// What it counts has nothing to do with errors.
+void told(cudaError_t status, int line) {
+  if (line != 0) ++checks;
+  if (status != cudaSuccess) exit(1);
+}
+
+__global__ void stamp(const float* in, float* out, unsigned long long where, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = in[i] + (float)where;
+}
+
 float first;
 
 // The host looks at what comes home.
@@ -194,6 +205,52 @@ void batches_kept(std::vector<float>& from, std::vector<float>& to, int batches,
   check(cudaFree(out));
 }
 
+void launch_stamp(const float* in, float* out, int n) {
+  stamp<<<(n + 255) / 256, 256>>>(in, out, (unsigned long long)in, n);
+}
+
+void batches_that_show_where(std::vector<float>& from, std::vector<float>& to, int batches, int n) {
+  float *in, *out;
+  check(cudaMalloc(&in, n * sizeof(float)));
+  check(cudaMalloc(&out, n * sizeof(float)));
+  for (int b = 0; b < batches; ++b) {
+    check(cudaMemcpy(in, &from[(size_t)b * n], n * sizeof(float), cudaMemcpyHostToDevice));
+    launch_stamp(in, out, n);
+    check(cudaMemcpy(&to[(size_t)b * n], out, n * sizeof(float), cudaMemcpyDeviceToHost));
+  }
+  check(cudaFree(in));
+  check(cudaFree(out));
+}
+
+void launch_plain(const float* in, float* out, int n) { scale<<<(n + 255) / 256, 256>>>(in, out, n); }
+
+void batches_of_a_size_by_where(std::vector<float>& from, std::vector<float>& to, int batches, int n) {
+  float *in, *out;
+  check(cudaMalloc(&in, n * sizeof(float)));
+  check(cudaMalloc(&out, n * sizeof(float)));
+  size_t end = (size_t)(out + n);
+  for (int b = 0; b < batches; ++b) {
+    check(cudaMemcpy(in, &from[(size_t)b * n], n * sizeof(float), cudaMemcpyHostToDevice));
+    launch_plain(in, out, n);
+    check(cudaMemcpy(&to[(size_t)b * n], out, end - (size_t)out, cudaMemcpyDeviceToHost));
+  }
+  check(cudaFree(in));
+  check(cudaFree(out));
+}
+
+void batches_that_tell(std::vector<float>& from, std::vector<float>& to, int batches, int n) {
+  float *in, *out;
+  check(cudaMalloc(&in, n * sizeof(float)));
+  check(cudaMalloc(&out, n * sizeof(float)));
+  for (int b = 0; b < batches; ++b) {
+    told(cudaMemcpy(in, &from[(size_t)b * n], n * sizeof(float), cudaMemcpyHostToDevice), __LINE__);
+    launch_plain(in, out, n);
+    told(cudaMemcpy(&to[(size_t)b * n], out, n * sizeof(float), cudaMemcpyDeviceToHost), __LINE__);
+  }
+  check(cudaFree(in));
+  check(cudaFree(out));
+}
+
 int main(int argc, char** argv) {
   int batches = atoi(argv[1]), n = atoi(argv[2]);
   std::vector<float> from((size_t)batches * n, 1.f), to(from.size());
@@ -205,5 +262,8 @@ int main(int argc, char** argv) {
   batches_with_a_sum(from, to, batches, n);
   batches_at(from, to, batches, n);
   batches_kept(from, to, batches, n);
+  batches_that_show_where(from, to, batches, n);
+  batches_of_a_size_by_where(from, to, batches, n);
+  batches_that_tell(from, to, batches, n);
   printf("%f %f %d\n", first, to[0], checks);
 }
