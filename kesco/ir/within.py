@@ -192,11 +192,13 @@ class Within:
                     return None
                 found += inner
             elif isinstance(node, ir.Select) and ir.named(node) is not None:
-                if call.receiver is None or node.type.shape is not ir.Shape.INTEGER or node.type.volatile:
+                own = is_this(call.receiver)
+                if (own and not function.method_of) or node.type.shape is not ir.Shape.INTEGER or node.type.volatile:
                     return None
                 if f".{node.member}" in changed:
                     return None
-                found.append(ir.Select(call.receiver, node.member, False, node.type, node.span))
+                object_ = None if own else call.receiver
+                found.append(node if own else ir.Select(object_, node.member, False, node.type, node.span))
             elif not self.is_reckoned(node) and node not in (ir.DEFAULT, ir.Literal("this")):
                 return None
         return found
@@ -210,6 +212,13 @@ class Within:
         if len(declared) != 1 or not whole or declared[0].initial is None or variable.scope is not ir.Scope.LOCAL:
             return None
         return self._in_caller(function, call, declared[0].initial, depth)
+
+
+def is_this(receiver: ir.Expr | None) -> bool:
+    """Whether a method is called for the object whose method calls it."""
+    inner = ir.bare(receiver) if receiver is not None else None
+    inner = ir.bare(inner.pointer) if isinstance(inner, ir.Dereference) else inner
+    return inner is None or inner == ir.Literal("this")
 
 
 def _is_dim3(variable: ir.Variable) -> bool:

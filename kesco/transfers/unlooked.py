@@ -17,6 +17,7 @@ import re
 from kesco.ir import program as ir
 from kesco.ir.transfers import COPIES, LEAST_FETCHED, ON_DEVICE, PRINTS
 from kesco.ir.volatiles import is_volatile, type_of
+from kesco.ir.within import is_this
 from kesco.transfers.harmless import Harmless
 
 _LOOKS = frozenset({"operator[]", "front", "back"})
@@ -111,14 +112,18 @@ class Unlooked(Harmless):
             return self._given(one) and (one.receiver is None or self._object(one.receiver))
         if not isinstance(one, ir.Call) or one.receiver is None:
             return super()._inside(one)
-        known = isinstance(one.receiver, ir.Name) or (_is_container(one.receiver) and self.expression(one.receiver))
+        known = (
+            isinstance(one.receiver, ir.Name)
+            or is_this(one.receiver)
+            or (_is_container(one.receiver) and self.expression(one.receiver))
+        )
         return known and all(map(self.expression, one.arguments))
 
     def is_small(self, one: ir.Expr | None) -> bool:
         """Whether it is a variable of a class that is too small to be a destination, or a member of one."""
         while isinstance(one, ir.Select) and one.base is not None and not one.arrow:
             one = one.base
-        if one is None or (isinstance(one, ir.Select) and one.base in (None, _THIS)) or one == _THIS:
+        if (isinstance(one, ir.Select) and one.base in (None, _THIS)) or is_this(one):
             return self.own_this
         kind = one.variable.type if isinstance(one, ir.Name) else None
         record = self.program.records.get(kind.record) if kind is not None and kind.shape is ir.Shape.RECORD else None

@@ -15,6 +15,7 @@ from kesco.ir.alike import is_alike
 from kesco.ir.transfers import COPIES, COPY, FETCH, FETCHED, LEAST_FETCHED, PRINTS, SEND
 from kesco.ir.turns import PIN
 from kesco.ir.volatiles import is_volatile, type_of
+from kesco.ir.within import is_this
 from kesco.source import Span
 from kesco.verify.sources import Ahead, Reader, way_of, word_of
 
@@ -150,7 +151,7 @@ class Looks(Reader):
                 return self.later[one.span, one.key] and self._is_given(one)
             case ir.Call():
                 inner = one.receiver is not None and _is_inner(one.receiver) and self.calm_value(one.receiver)
-                object_ = one.receiver is None or isinstance(one.receiver, ir.Name) or inner
+                object_ = is_this(one.receiver) or isinstance(one.receiver, ir.Name) or inner
                 return object_ and self.calls(one) and all(map(self.calm_value, one.arguments))
         return self._parts(one)
 
@@ -176,7 +177,7 @@ class Looks(Reader):
         while isinstance(one, ir.Select) and one.base is not None and not one.arrow:
             one = one.base
         this = isinstance(one, ir.Select) and (one.base is None or one.base == _THIS)
-        if one is None or this or one == _THIS:
+        if this or is_this(one):
             return self.own_this
         kind = one.variable.type if isinstance(one, ir.Name) else None
         record = self.program.records.get(kind.record) if kind is not None and kind.shape is ir.Shape.RECORD else None

@@ -54,8 +54,8 @@ REFUSED = {
         0,
     ),
     "another_name_for_the_check": (
-        "  Scaler scaler(n);\n  KescoTurns",
-        "#undef CHECK\n#define CHECK(call) (void)(call)\n  Scaler scaler(n);\n  KescoTurns",
+        "  Scaler scaler(n);\n  scaler.run",
+        "#undef CHECK\n#define CHECK(call) (void)(call)\n  Scaler scaler(n);\n  scaler.run",
         0,
     ),
     "another_stream": ("KescoOn(kesco->stream[0]), launch_of<float>", "KescoOn(kesco->stream[1]), launch_of<float>", 0),

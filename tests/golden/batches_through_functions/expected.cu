@@ -83,6 +83,24 @@ class Scaler {
 
   void launch(const float* in, float* out) { scale<<<ceil_div(n_, 256), 256, 0, kesco_current()>>>(in, out, n_); }
 
+  void run(const std::vector<float>& from, std::vector<float>& to, float* in, float* out) {
+    KescoStreams* kesco = &kesco_streams();
+    KescoTurns kesco_loop = kesco_turns(kesco, in, out);  // kesco: turns that overlap have their own
+    kesco_pin(kesco_loop, from, to);  // kesco: pinned in the loop, if that pays
+    for (size_t at = 0; at < from.size(); at += n_) {
+      KescoStreams* kesco = kesco_turn(kesco_loop);
+      decltype(in) in;
+      kesco_place(kesco_loop, 0, &in);
+      decltype(out) out;
+      kesco_place(kesco_loop, 1, &out);
+      CHECK(kesco_send(in, from.data() + at, n_ * sizeof(float), cudaMemcpyHostToDevice, kesco->stream[0]));
+      KescoOn(kesco->stream[0]), launch(in, out);
+      CHECK(kesco_fetch(to.data() + at, out, n_ * sizeof(float), cudaMemcpyDeviceToHost, kesco->stream[0]));
+    }
+    kesco_turned(kesco_loop);  // kesco: the host waits
+    CHECK(kesco_fetched());  // kesco: until what is copied to the host's memory is there
+  }
+
  private:
   float *in_, *out_;
   int n_;
@@ -187,6 +205,7 @@ int main(int argc, char** argv) {
   CHECK(cudaFree(there));
   CHECK(kesco_fetched());  // kesco: until what is copied to the host's memory is there
   Scaler scaler(n);
+  scaler.run(from, to, in, out);
   KescoTurns kesco_loop1 = kesco_turns(kesco);  // kesco: turns overlap
   kesco_pin(kesco_loop1, from, to);  // kesco: pinned in the loop, if that pays
   for (int b = 0; b < batches; ++b) {

@@ -81,6 +81,14 @@ class Scaler {
 
   void launch(const float* in, float* out) { scale<<<ceil_div(n_, 256), 256>>>(in, out, n_); }
 
+  void run(const std::vector<float>& from, std::vector<float>& to, float* in, float* out) {
+    for (size_t at = 0; at < from.size(); at += n_) {
+      CHECK(cudaMemcpy(in, from.data() + at, n_ * sizeof(float), cudaMemcpyHostToDevice));
+      launch(in, out);
+      CHECK(cudaMemcpy(to.data() + at, out, n_ * sizeof(float), cudaMemcpyDeviceToHost));
+    }
+  }
+
  private:
   float *in_, *out_;
   int n_;
@@ -137,6 +145,7 @@ int main(int argc, char** argv) {
   CHECK(cudaFree(here));
   CHECK(cudaFree(there));
   Scaler scaler(n);
+  scaler.run(from, to, in, out);
   for (int b = 0; b < batches; ++b) scaler.process(from.data() + (size_t)b * n, to.data() + (size_t)b * n);
   for (int b = 0; b < batches; ++b) scaled(&from[(size_t)b * n], &to[(size_t)b * n], n);
   CHECK(cudaFree(in));
