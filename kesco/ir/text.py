@@ -169,8 +169,8 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
     text += f"; only sets to zero @{site.zeroes}" if site.zeroes >= 0 else ""
     text += "" if site.acts else "; may be none"
     text += f"; holds the host: {site.held.value}" if site.held is not None and site.role is Role.MOVABLE else ""
-    after = " among other work" * site.busy + ", waited for later" * site.later
-    text += f"; holds the host for copies{after}" if site.holds else ""
+    after = " among other work" * site.busy + ", waited for later" * site.later + ", with own memory" * site.takes
+    text += f"; holds the host for copies{after}" if site.holds or site.takes else ""
     text += f": {', '.join(map(_access, site.accesses))}" if site.accesses else ""
     text += "; may show how far the device is" if site.looks else ""
     text += "; the host goes outside behind it" if site.outside else ""

@@ -46,7 +46,7 @@ def test_each_follows(tmp_path: Path) -> None:
 
 def test_where_one_does_not_the_rest_of_their_function_goes_on(tmp_path: Path) -> None:
     (tmp_path / "app.cu").write_text(
-        TEXT.replace("dec<<<1, 32>>>(p); }", "dec<<<1, 32>>>(p); cudaDeviceSynchronize(); }")
+        TEXT.replace("dec<<<1, 32>>>(p); }", "dec<<<1, 32>>>(p); cudaStreamSynchronize(0); }")
     )
     one = compile_and_keep(tmp_path / "app.cu")
     assert one.function("main").rewritten
