@@ -37,7 +37,7 @@ def with_calls(
 
     The functions `without_own` get no streams of their own.
     """
-    from kesco.remarks.verdicts import HELD
+    from kesco.remarks.verdicts import HELD, NOTHING
 
     results = dict(found)
     if plan is None:
@@ -60,7 +60,7 @@ def with_calls(
             own.add(key)
             calls = (k for s in result.region.sites if is_moving(s.role, s.kind) for k in s.calls)
             follow |= {one for call in calls for one in _run_by(call, by_key)}
-        elif HELD in result.left_because and not results[key].rewritten:
+        elif HELD in result.left_because and results[key].left_because == NOTHING:
             results[key] = replace(results[key], left_because=result.left_because)
     for key in follow:
         results[key] = replace(results[key], follows=True, left_because=FOLLOWS)

@@ -64,9 +64,7 @@ class Passing:
         if function.key not in self._nodes:
             nodes = [n for n in ir.walk(function.body) if isinstance(n, (ir.Launch, ir.Call))]
             self._nodes[function.key] = {n.operation: n for n in nodes if n.operation >= 0}
-            targets = (n.target for n in ir.walk(function.body) if isinstance(n, ir.Assign))
-            changed = {*ir.lent(function.body), *(key for one in targets for key in ir.names(one))}
-            self._changed[function.key] = frozenset(changed)
+            self._changed[function.key] = frozenset(ir.reassigned(function.body))
         return self._nodes[function.key]
 
 

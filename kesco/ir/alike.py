@@ -6,7 +6,7 @@ trees, node by node.
 
 1. A name means the same variable or function, but for variables that each statement declares. Numbers may differ that
 are the lines in which the statements stand. 2. Where there is no error, nothing is changed but such variables, and
-nothing is called but CUDA's functions: what a branch does that is for errors alone is no matter.
+nothing is called but what asks for errors: what a branch does that is for errors alone is no matter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from dataclasses import dataclass, field, fields
 from kesco.ir import program as ir
 
 _Node = ir.Expr | ir.Stmt
-_QUIET = ("kesco", "cuda", "__assert_fail")
+_QUIET = frozenset(
+    {
+        *("cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName"),
+        *("cudaDeviceSynchronize", "cudaStreamSynchronize", "__assert_fail"),
+    }
+)
+"""What a check may call where there is no error: it says what went wrong, or waits. A function of the program that has
+a name like that is looked into."""
 _APART = ("span", "operation", "number")
 
 
@@ -101,7 +108,7 @@ class _Quiet:
         return True
 
     def _is_quiet(self, call: ir.Call, statuses: frozenset[str], depth: int) -> bool:
-        if call.name.rpartition("::")[2].startswith(("kesco", "cuda", "__assert_fail")):
+        if call.standard and call.name in _QUIET:
             return True
         function = self.functions.get(call.key)
         if function is None or call.standard or function.virtual or not depth:
@@ -127,8 +134,8 @@ class _Quiet:
 
     def _is_status(self, one: ir.Expr, statuses: frozenset[str]) -> bool:
         inner = ir.bare(one)
-        cuda = isinstance(inner, ir.Call) and inner.standard and inner.name.startswith("cuda")
-        return inner is self.call or cuda or _is_in(inner, statuses)
+        told = isinstance(inner, ir.Call) and inner.standard and inner.name in _QUIET
+        return inner is self.call or told or _is_in(inner, statuses)
 
     def _failing(self, branch: ir.If, statuses: frozenset[str]) -> ir.Stmt | None:
         """The arm of a branch that is for errors: where a status is not 0."""

@@ -64,6 +64,7 @@ from kesco.ir.walking import named as named
 from kesco.ir.walking import named_in as named_in
 from kesco.ir.walking import names as names
 from kesco.ir.walking import placed as placed
+from kesco.ir.walking import reassigned as reassigned
 from kesco.ir.walking import walk as walk
 from kesco.source import Span
 

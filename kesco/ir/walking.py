@@ -174,6 +174,12 @@ def lent(node: Expr | Stmt, but: Collection[str] = ()) -> Iterator[str]:
             yield from lent(child, but)
 
 
+def reassigned(body: Stmt) -> set[str]:
+    """The variables that may get another value in a function's body than they begin with, by their keys."""
+    targets = (n.target for n in walk(body) if isinstance(n, Assign))
+    return {*lent(body), *(key for one in targets for key in names(one))}
+
+
 def placed(target: Expr) -> Iterator[str]:
     """The variables in which a place may be: not those that only tell which element it is."""
     one = bare(target)

@@ -35,12 +35,10 @@ class Within:
     def stays(self, loop: ir.Loop, one: ir.Expr | ir.Stmt) -> bool:
         """Whether a member of an object has one value in a loop in which nothing changes what the loop does not name.
 
-        That is one that the function has as a variable, by no other name, or the one whose method it is.
+        The object is a variable of the function's own, by no other name.
         """
         if not isinstance(one, ir.Select) or one.type.shape is not ir.Shape.INTEGER or self.is_lent(one.member):
             return False
-        if ir.named(one) is not None:
-            return True
         inner: ir.Expr | None = one
         while isinstance(inner, ir.Select) and not inner.arrow:
             inner = inner.base
@@ -228,9 +226,9 @@ def _is_dim3(variable: ir.Variable) -> bool:
 
 def _changed(function: ir.Function) -> set[str]:
     """The variables that a function may give another value than they begin with, and members, with a dot."""
-    targets = [n.target for n in ir.walk(function.body) if isinstance(n, ir.Assign)]
+    targets = (n.target for n in ir.walk(function.body) if isinstance(n, ir.Assign))
     members = (f".{n.member}" for one in targets for n in ir.walk(one) if isinstance(n, ir.Select))
-    return {*ir.lent(function.body), *(key for one in targets for key in ir.names(one)), *members}
+    return {*ir.reassigned(function.body), *members}
 
 
 def _lent_in(node: ir.Expr | ir.Stmt) -> list[ir.Expr | ir.Stmt]:

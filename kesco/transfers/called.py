@@ -1,4 +1,4 @@
-"""Calls in which copies are not waited for: ``Called(program, copies)``.
+"""Calls in which copies are not waited for: ``Called(program)``.
 
 In: a program and a call of one of its functions that follow their callers. Out: whether copies in it may go on when it
 comes back, and how the caller waits for them. Apart from the copies of a function's own because here two texts meet.
@@ -52,7 +52,9 @@ class Called:
             for copy in _copies(one):
                 to = copy.arguments[0]
                 root = _root(to)
-                passed = root is not None and root.type.shape is ir.Shape.POINTER and root.key not in _changed(one)
+                passed = (
+                    root is not None and root.type.shape is ir.Shape.POINTER and root.key not in ir.reassigned(one.body)
+                )
                 goes = given.get(root.key, to) if root is not None and passed else to
                 if _way(copy) == TO_HOST and not is_of_numbers(goes):
                     return False
@@ -117,12 +119,6 @@ class Called:
             if not (calm and all(map(harmless.fits, kinds)) and (value is None or harmless.expression(value))):
                 return False
         return True
-
-
-def _changed(function: ir.Function) -> set[str]:
-    """The variables that a function may give another value."""
-    targets = (n.target for n in ir.walk(function.body) if isinstance(n, ir.Assign))
-    return {*ir.lent(function.body), *(key for one in targets for key in ir.names(one))}
 
 
 def _copies(function: ir.Function) -> Iterator[ir.Call]:

@@ -150,9 +150,7 @@ def _given(function: ir.Function, to: ir.Expr, call: ir.Call | None) -> ir.Expr:
     root = ir.bare(to)
     while isinstance(root, ir.Binary) and root.operator == "+":
         root = ir.bare(root.left)
-    assigned = (n.target for n in ir.walk(function.body) if isinstance(n, ir.Assign))
-    changed = {*ir.lent(function.body), *(key for target in assigned for key in ir.names(target))}
-    if call is None or not isinstance(root, ir.Name) or root.variable.key in changed:
+    if call is None or not isinstance(root, ir.Name) or root.variable.key in ir.reassigned(function.body):
         return to
     pairs = zip(function.parameters, call.arguments, strict=False)
     return next((a for p, a in pairs if p.key == root.variable.key and p.type.shape is ir.Shape.POINTER), to)

@@ -39,6 +39,12 @@ void told(cudaError_t status, int line) {
   if (status != cudaSuccess) exit(1);
 }
 
+// Nor has this one, which has a name like CUDA's own.
+void cudaChecked(cudaError_t status) {
+  ++checks;
+  if (status != cudaSuccess) exit(1);
+}
+
 __global__ void stamp(const float* in, float* out, unsigned long long where, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = in[i] + (float)where;
@@ -251,6 +257,19 @@ void batches_that_tell(std::vector<float>& from, std::vector<float>& to, int bat
   check(cudaFree(out));
 }
 
+void batches_that_seem_of_cuda(std::vector<float>& from, std::vector<float>& to, int batches, int n) {
+  float *in, *out;
+  check(cudaMalloc(&in, n * sizeof(float)));
+  check(cudaMalloc(&out, n * sizeof(float)));
+  for (int b = 0; b < batches; ++b) {
+    cudaChecked(cudaMemcpy(in, &from[(size_t)b * n], n * sizeof(float), cudaMemcpyHostToDevice));
+    launch_plain(in, out, n);
+    cudaChecked(cudaMemcpy(&to[(size_t)b * n], out, n * sizeof(float), cudaMemcpyDeviceToHost));
+  }
+  check(cudaFree(in));
+  check(cudaFree(out));
+}
+
 int main(int argc, char** argv) {
   int batches = atoi(argv[1]), n = atoi(argv[2]);
   std::vector<float> from((size_t)batches * n, 1.f), to(from.size());
@@ -265,5 +284,6 @@ int main(int argc, char** argv) {
   batches_that_show_where(from, to, batches, n);
   batches_of_a_size_by_where(from, to, batches, n);
   batches_that_tell(from, to, batches, n);
+  batches_that_seem_of_cuda(from, to, batches, n);
   printf("%f %f %d\n", first, to[0], checks);
 }
