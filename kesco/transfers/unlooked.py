@@ -23,7 +23,7 @@ from kesco.transfers.harmless import Harmless
 _LOOKS = frozenset({"operator[]", "front", "back"})
 _THIS = ir.Literal("this")
 _CONTAINER = re.compile(r"(?:const )?std::(?:__cxx11::)?(?:vector|basic_string)<.*>")
-_WORDS = "const char *"
+_WORDS = ("const char *", "const char *const")
 _STREAMS = frozenset({"cerr", "cout", "clog", "stderr", "stdout", "endl"})
 
 
@@ -158,7 +158,7 @@ class Unlooked(Harmless):
             if any(isinstance(n, ir.Call) and n.name in COPIES for n in ir.walk(function.body)):
                 return False  # it may have waits of its own, which would be told what went wrong before
             pairs = zip(function.parameters, call.arguments, strict=False)
-            words = (a for p, a in pairs if p.type.spelling == _WORDS)  # the callee may print them
+            words = (a for p, a in pairs if p.type.spelling in _WORDS)  # the callee may print them
             if any(isinstance(n, ir.Name) for a in words for n in ir.walk(a)):
                 return False
             before = self.this, self.own_this, self.known
@@ -177,7 +177,7 @@ class Unlooked(Harmless):
         """What is printed: no memory but that of string literals, also where they are a parameter."""
         match one:
             case ir.Name(variable=known):
-                words = known.scope is ir.Scope.PARAMETER and known.type.spelling == _WORDS
+                words = known.scope is ir.Scope.PARAMETER and known.type.spelling in _WORDS
                 value = self.fits(known.type) and known.type.shape in (ir.Shape.INTEGER, ir.Shape.OTHER)
                 return words or value or known.name in _STREAMS
             case ir.Literal() | ir.Constant() | ir.FunctionName():

@@ -27,7 +27,7 @@ _OF_NUMBERS = re.compile(
 _ELEMENTS = ("operator[]", "front", "back")
 _OWN_MEMORY = re.compile(r"(?:const )?std::(?:__cxx11::)?(?:vector|basic_string)<.*>")
 _TO_PRINT = {"cerr", "cout", "clog", "stderr", "stdout", "endl"}
-_MESSAGE = "const char *"
+_MESSAGES = ("const char *", "const char *const")
 _THIS = ir.Literal("this")
 
 
@@ -237,7 +237,7 @@ class Looks(Reader):
                 return False
             for parameter, argument in zip(function.parameters, call.arguments, strict=False):
                 named = any(isinstance(n, ir.Name) for n in ir.walk(argument))
-                if parameter.type.spelling == _MESSAGE and named:
+                if parameter.type.spelling in _MESSAGES and named:
                     return False
             return not any(call.references) and self._is_calm_for(function, call)
         return super().calls(call)
@@ -256,7 +256,7 @@ class Looks(Reader):
         match one:
             case ir.Name(variable=known):
                 number = known.type.shape in (ir.Shape.INTEGER, ir.Shape.OTHER) and self.small(known.type)
-                message = known.scope is ir.Scope.PARAMETER and known.type.spelling == _MESSAGE
+                message = known.scope is ir.Scope.PARAMETER and known.type.spelling in _MESSAGES
                 return number or message or known.name in _TO_PRINT
             case ir.Literal() | ir.Constant() | ir.FunctionName():
                 return True

@@ -20,7 +20,35 @@ __global__ void scale(const T* in, T* out, int n) {
     }                                                         \
   } while (0)
 
+template <typename T>
+void check(T result, char const* const what, const char* const file, int const line) {
+  if (result) {
+    fprintf(stderr, "%s:%d: code %d, \"%s\"\n", file, line, static_cast<unsigned int>(result), what);
+    exit(EXIT_FAILURE);
+  }
+}
+
+#define CHECK_WORDS(call) check((call), #call, __FILE__, __LINE__)
+
 // <prologue: 2 streams, 0 events, copies, in the background>
+
+void with_words(const std::vector<float>& from, std::vector<float>& to, int batches, int n, float* in, float* out) {
+  KescoStreams* kesco = &kesco_streams();
+  KescoTurns kesco_loop = kesco_turns(kesco, in, out);  // kesco: turns that overlap have their own
+  kesco_pin(kesco_loop, from, to);  // kesco: pinned in the loop, if that pays
+  for (int b = 0; b < batches; ++b) {
+    KescoStreams* kesco = kesco_turn(kesco_loop);
+    decltype(in) in;
+    kesco_place(kesco_loop, 0, &in);
+    decltype(out) out;
+    kesco_place(kesco_loop, 1, &out);
+    CHECK_WORDS(kesco_send(in, from.data() + (size_t)b * n, n * sizeof(float), cudaMemcpyHostToDevice, kesco->stream[0]));
+    scale<<<(n + 255) / 256, 256, 0, kesco->stream[0]>>>(in, out, n);
+    CHECK_WORDS(kesco_fetch(to.data() + (size_t)b * n, out, n * sizeof(float), cudaMemcpyDeviceToHost, kesco->stream[0]));
+  }
+  kesco_turned(kesco_loop);  // kesco: the host waits
+  CHECK_WORDS(kesco_fetched());  // kesco: until what is copied to the host's memory is there
+}
 
 class Scaler {
  public:
@@ -204,6 +232,7 @@ int main(int argc, char** argv) {
   CHECK(cudaMalloc(&in, (n + 1) * sizeof(float)));
   CHECK(cudaMalloc(&out, (n + 1) * sizeof(float)));
   chunks(from, to, n + 1, in, out);
+  with_words(from, to, batches, n, in, out);
   CHECK(cudaFree(in));
   CHECK(cudaFree(out));
   to.resize(from.size() + n);

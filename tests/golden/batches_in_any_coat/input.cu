@@ -20,6 +20,24 @@ __global__ void scale(const T* in, T* out, int n) {
     }                                                         \
   } while (0)
 
+template <typename T>
+void check(T result, char const* const what, const char* const file, int const line) {
+  if (result) {
+    fprintf(stderr, "%s:%d: code %d, \"%s\"\n", file, line, static_cast<unsigned int>(result), what);
+    exit(EXIT_FAILURE);
+  }
+}
+
+#define CHECK_WORDS(call) check((call), #call, __FILE__, __LINE__)
+
+void with_words(const std::vector<float>& from, std::vector<float>& to, int batches, int n, float* in, float* out) {
+  for (int b = 0; b < batches; ++b) {
+    CHECK_WORDS(cudaMemcpy(in, from.data() + (size_t)b * n, n * sizeof(float), cudaMemcpyHostToDevice));
+    scale<<<(n + 255) / 256, 256>>>(in, out, n);
+    CHECK_WORDS(cudaMemcpy(to.data() + (size_t)b * n, out, n * sizeof(float), cudaMemcpyDeviceToHost));
+  }
+}
+
 class Scaler {
  public:
   explicit Scaler(int n) : n_(n) {
@@ -113,6 +131,7 @@ int main(int argc, char** argv) {
   CHECK(cudaMalloc(&in, (n + 1) * sizeof(float)));
   CHECK(cudaMalloc(&out, (n + 1) * sizeof(float)));
   chunks(from, to, n + 1, in, out);
+  with_words(from, to, batches, n, in, out);
   CHECK(cudaFree(in));
   CHECK(cudaFree(out));
   to.resize(from.size() + n);
