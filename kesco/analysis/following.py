@@ -17,7 +17,7 @@ the call ends with the statement.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from kesco.analysis.passing import Passing
 from kesco.analysis.region import Draft, Walked
 from kesco.ir import program as ir
 from kesco.ir.access import BY_HOST_IN_CALL, Access, AccessMode, Buffer
-from kesco.ir.flow import Handle, Held, Region, Role, SiteKind
+from kesco.ir.flow import CURRENT, Handle, Held, Region, Role, SiteKind
 from kesco.ir.transfers import SETS
 from kesco.ir.walking import leaves
 
@@ -44,9 +44,20 @@ def why_not_followed(
     known = {} if known is None else known  # by activation: each is looked at once
     if id(activation) in known:
         return known[id(activation)]
-    known[id(activation)] = "it calls itself"
-    known[id(activation)] = found = _own(activation, current, known, frees)
+    before = len(known)
+    known[id(activation)] = ""  # what calls itself follows if all else in it does
+    found = _own(activation, current, known, frees)
+    if found:  # so may those not that were seen since, as they may call it
+        for one in [key for key in list(known)[before:] if not known[key]]:
+            del known[one]
+    known[id(activation)] = found
     return found
+
+
+def unkept(assumed: Iterable[Walked]) -> str:
+    """Why one of these, all of which is known now, does not follow the current stream; empty where all do."""
+    known: dict[int, str] = {}
+    return next(filter(None, (why_not_followed(one, CURRENT, known) for one in assumed)), "")
 
 
 def _own(activation: Walked, current: Handle | None, known: dict[int, str], frees: Collection[int]) -> str:

@@ -88,6 +88,7 @@ class Draft:
     holds: bool = False  # copies keep the host in it
     busy: bool = False  # and there is other work
     takes: bool = False  # memory is allocated and freed in it
+    does: frozenset[SiteKind] = frozenset()
     growth: Growth = field(default_factory=Growth)
 
     def touch(self, buffer: Buffer, why: str, mode: AccessMode, part: ByteRange | None = None) -> None:
@@ -121,7 +122,7 @@ class Draft:
         self.foreign, self.looks = self.foreign or other.foreign, self.looks or other.looks
         self.acts = self.acts and other.acts
         self.callees, self.holds = self.callees | other.callees, self.holds or other.holds
-        self.busy, self.takes = self.busy or other.busy, self.takes or other.takes
+        self.busy, self.takes, self.does = self.busy or other.busy, self.takes or other.takes, self.does | other.does
         self.mark, self.loop = other.mark, other.loop
         self.held = other.held if first or self.held is other.held else None
         self.stuck, self.outside = self.stuck or other.stuck, self.outside or other.outside
@@ -254,6 +255,7 @@ class RegionBuilder:
                     holds=d.holds,
                     busy=d.busy,
                     takes=d.takes,
+                    does=d.does,
                 )
             )
         successors = tuple(tuple(sorted(s)) for s in self._successors)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 _STANDARD = re.compile(
     r"/include/(?:[^/]+/)?c\+\+/v?\d|/libcxx/|^/usr/include/|/lib/clang/|/lib/libc/|/lib/gcc/"
-    r"|-packages/nvidia/|/hpc_sdk/|/kesco/toolchain/include/"
+    r"|/kesco/toolchain/include/"
 )
+_CUDA = re.compile(r"-packages/nvidia/|/hpc_sdk/")
 _PERHAPS_CUDA = re.compile(r"/(?:cuda|targets)[^/]*/(?:.*/)?include/")
 
 
@@ -24,8 +25,8 @@ def is_standard_path(name: str) -> bool:
 
 @functools.lru_cache(maxsize=100_000)
 def is_toolkit_path(name: str) -> bool:
-    """Whether a header is in a toolkit of CUDA's, whichever way the compiler was told of that."""
-    return _PERHAPS_CUDA.search(name) is not None and _is_toolkits(name)
+    """Whether a header is in a toolkit of CUDA's, or of a wheel of it, whichever way the compiler was told of that."""
+    return _CUDA.search(name) is not None or (_PERHAPS_CUDA.search(name) is not None and _is_toolkits(name))
 
 
 def _is_toolkits(name: str) -> bool:

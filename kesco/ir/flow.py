@@ -131,7 +131,8 @@ class Site:
     call runs, where nothing else can run there. `holds` tells that there are copies among it that keep the host; then
     `stuck` tells that the call cannot go to a stream with them, and `busy` that there is other work in it. Where such a
     call is `later`, they do not keep it: the host waits before it next looks at its own memory. `takes` tells that the
-    call allocates memory that it frees, for which the host waits, too.
+    call allocates memory that it frees, for which the host waits, too. `does` is what a call runs that is no
+    function of the file, as far as that is seen.
     """
 
     number: int
@@ -164,6 +165,7 @@ class Site:
     busy: bool = False
     later: bool = False
     takes: bool = False
+    does: frozenset[SiteKind] = frozenset()
 
     @property
     def own(self) -> tuple[Access, ...]:

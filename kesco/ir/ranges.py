@@ -49,10 +49,11 @@ def range_loops(program: ir.Program, function: ir.Function) -> tuple[Ranged, ...
             name = COUNTER + str(len(found) or "")
             each = loop.body.body[-1] if isinstance(loop.body, ir.Block) else loop.body
             end = _end(program, each)
+            block = isinstance(each, ir.Block) and _has_braces(program, each)  # and not that of a macro
             if end < 0 or (isinstance(each, ir.Block) and not each.body):
                 continue
-            operation, block = _operation(program, each), isinstance(each, ir.Block)
-            first = each.body[0] if isinstance(each, ir.Block) else each
+            operation = _operation(program, each)
+            first = each.body[0] if block and isinstance(each, ir.Block) else each
             closed = -1 if block or operation >= 0 else end
             found.append(Ranged(name, loop, first, operation, end if lone else -1, closed))
     return tuple(found)
@@ -80,8 +81,8 @@ def _unwrapped(one: ir.Stmt) -> ir.Loop | None:
 def _end(program: ir.Program, one: ir.Stmt) -> int:
     """Where a statement ends that gets braces or has some; negative where that is not known."""
     text, start = program.text, one.span.start
-    if isinstance(one, ir.Block):
-        return one.span.end if _has_braces(program, one) and text[one.span.end - 1 : one.span.end] == b"}" else -1
+    if isinstance(one, ir.Block) and _has_braces(program, one):
+        return one.span.end if text[one.span.end - 1 : one.span.end] == b"}" else -1
     if isinstance(one, ir.Loop) and not one.tested_after and text.startswith((b"for", b"while"), start):
         return _end(program, one.inner)
     if isinstance(one, ir.If) and text.startswith(b"if", start):
@@ -96,10 +97,10 @@ def _has_braces(program: ir.Program, one: ir.Block) -> bool:
 
 
 def _operation(program: ir.Program, one: ir.Stmt) -> int:
-    """The operation of a body without braces, the outermost of several; -1 if there is none."""
+    """The operation of a body without braces, the outermost of several; -1 if there is none, as in a condition."""
     every = [
         (each.span.start - each.span.end, number)
         for number, each in enumerate(program.operations)
-        if each.lone and each.statement is not None and each.statement.start == one.span.start
+        if each.lone and each.statement is not None and each.statement.start == one.span.start and not each.within
     ]
-    return -1 if not every or program.operations[min(every)[1]].within else min(every)[1]
+    return min(every)[1] if every else -1

@@ -68,16 +68,27 @@ class Facts:
         kinds = self._called(site)
         return site.kind is SiteKind.COPY or (SiteKind.COPY in kinds and kinds.isdisjoint(_MORE))
 
+    def only_makes(self, site: Site) -> bool:
+        """Whether all that a call gives the device is memory, and zeros for it."""
+        kinds = self._called(site)
+        return site.kind is SiteKind.CALL and bool(kinds) and kinds.isdisjoint((*_MORE, SiteKind.COPY))
+
     def only_frees(self, site: Site) -> bool:
         """Whether a site writes nothing of the memory that it touches, and gives it back: also by a destructor."""
         kinds = self._called(site)
         ends = site.kind is SiteKind.CALL and not site.calls and site.label.startswith("~")
         return site.kind is SiteKind.FREE or ends or (SiteKind.FREE in kinds and kinds.isdisjoint(_WORK))
 
-    def _called(self, site: Site) -> set[SiteKind]:
-        """The kinds of sites in functions of this file that a call runs; none where one is not known."""
-        regions = [self._regions.get(span) for _, span in site.calls]
-        return {s.kind for r in regions if r is not None for s in r.sites} if None not in regions else set()
+    def _called(self, site: Site, around: frozenset[Span] = frozenset()) -> set[SiteKind]:
+        """The kinds of sites that a call runs, but for calls that are known themselves; none where one is not known."""
+        regions = {span: self._regions.get(span) for _, span in site.calls if span not in around}
+        found = set(site.does)
+        if None in regions.values() or site.foreign:
+            return set()
+        for each in (s for r in regions.values() if r is not None for s in r.sites):
+            inside = self._called(each, around.union(regions)) if each.kind is SiteKind.CALL else set()
+            found |= inside or {each.kind}
+        return found
 
     @cached_property
     def loops(self) -> tuple[LoopText, ...]:

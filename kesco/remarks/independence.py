@@ -79,13 +79,19 @@ class Independence:
             return site.bytes is None or site.bytes > SMALL
         if site.kind is SiteKind.LIBRARY:
             return len(site.accesses) > 1  # the workspace of its handle, and what it works on
+        if site.kind is SiteKind.CALL and self.facts.only_makes(site):
+            return False
         if site.kind is SiteKind.CALL:
             return site.operation in self.facts.calls or any(a.buffer.on_device for a in site.accesses)
         return False
 
     def _counts(self, *pair: Site) -> bool:
-        """Whether it is worth a word if two sites overlap: not if both only copy."""
-        return not all(map(self.facts.only_copies, pair))
+        """Whether it is worth a word if two sites overlap: not if both only copy, or one does once beside a loop."""
+        copies = [site for site in pair if self.facts.only_copies(site)]
+        if len(copies) != 1:
+            return not copies
+        other = pair[0] if copies[0] is pair[1] else pair[1]
+        return not any(other.number in c.body and copies[0].number not in c.body for c in self.circles)
 
     @property
     def with_copies(self) -> frozenset[tuple[int, int]]:

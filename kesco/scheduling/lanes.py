@@ -1,6 +1,7 @@
 """Where transfers between host and device go: ``place(…)`` gives each a stream once all other work has one.
 
-In: the data-flow graph, which sites are transfers, and the streams of everything else. Out: a stream for each transfer.
+In: the data-flow graph, which sites are transfers, calls of functions that only copy among them, and the streams of
+everything else. Out: a stream for each transfer.
 It is apart from the distributor because transfers do not compete for the device's processors: there is one engine for
 each direction, which works in the order of issue, so that a stream of their own makes none of them faster.
 
@@ -55,6 +56,11 @@ def transfers(dfg: Dfg, light: Iterable[int]) -> dict[int, Way]:
 
 
 def _way(site: Site) -> Way | None:
+    if site.kind is SiteKind.CALL:  # of a function that only copies, and waits for that
+        if not site.holds or site.busy:
+            return None
+        comes_in = {AccessMode.WRITE in a.mode for a in site.accesses if a.buffer.on_device}
+        return None if len(comes_in) != 1 else Way.IN if True in comes_in else Way.OUT
     if site.kind is not SiteKind.COPY:
         return None
     if site.held is not None:

@@ -23,7 +23,7 @@ What it refuses to do: choose a stream.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import networkx as nx
 
@@ -76,15 +76,10 @@ def issued_beside(dfg: Dfg, schedule: Schedule, one_of: Collection[int], done: C
     One of the two is among `one_of`; those of `done`, and copies, have ended before anything is issued behind them.
     """
     sites, stream_of = dfg.region.sites, schedule.as_dict()
-    for a in sorted(stream_of.keys() - set(done)):
-        if sites[a].held in (Held.SOURCE, Held.ALL) or sites[a].kind is SiteKind.MEMSET:
-            continue
-        needs = nx.descendants(dfg.graph, a)
-        for b in sorted((reached(dfg, dfg.region.successors, a) & stream_of.keys()) - needs - {a}):
-            apart = stream_of[a] != stream_of[b] and sites[b].kind is not SiteKind.MEMSET
-            if apart and (a in one_of or b in one_of) and a not in nx.descendants(dfg.graph, b):
-                return True
-    return False
+    light = {n for n in stream_of if sites[n].kind is SiteKind.MEMSET}
+    held = {n for n in stream_of if sites[n].held in (Held.SOURCE, Held.ALL)}
+    pairs = _issued_pairs(dfg, stream_of.keys() - light - held - set(done), stream_of.keys() - light, ())
+    return any(stream_of[a] != stream_of[b] and (a in one_of or b in one_of) for a, b in pairs)
 
 
 def overlaps_as_issued(dfg: Dfg, schedule: Schedule, later: Collection[int], *, copies: bool) -> bool:
@@ -98,18 +93,31 @@ def overlaps_as_issued(dfg: Dfg, schedule: Schedule, later: Collection[int], *, 
     keeps = {n for n in copied if sites[n].held is not Held.LATER and sites[n].operation not in later}
     small = {n for n in copied if (size := sites[n].bytes) is not None and size <= SMALL}
     heavy = {n for n in stream_of if sites[n].kind is SiteKind.KERNEL or sites[n].busy} | copied - small
-    for a in sorted(heavy - keeps):
+    allowed = (1,) if copies else (0, 1)
+    pairs = _issued_pairs(dfg, heavy - keeps, heavy, keeps)
+    return any(stream_of[a] != stream_of[b] and len(copied & {a, b}) in allowed for a, b in pairs)
+
+
+def _issued_pairs(
+    dfg: Dfg, firsts: Collection[int], seconds: Collection[int], keeps: Collection[int]
+) -> Iterator[tuple[int, int]]:
+    """The independent operations, the second issued behind the first and before one of `keeps` that waits for it.
+
+    In one round of every loop what counts is that round alone; from one trip to a later one, all dependences.
+    """
+    before, forward = predecessors(dfg), dfg.region.forward()
+    rounds: nx.DiGraph[int] = nx.DiGraph()
+    rounds.add_nodes_from(before)
+    rounds.add_edges_from((source, site) for site, sources in before.items() for source in sources)
+    for a in sorted(firsts):
         needs = nx.descendants(dfg.graph, a)
-        found = reached(dfg, dfg.region.successors, a, keeps & needs) & heavy - needs - {a}
-        for b in sorted(found):
-            pair = len(copied & {a, b})
-            if (
-                stream_of[a] != stream_of[b]
-                and pair in ((1,) if copies else (0, 1))
-                and a not in nx.descendants(dfg.graph, b)
-            ):
-                return True
-    return False
+        stop, bound = needs.intersection(keeps), nx.descendants(rounds, a)
+        for b in sorted((reached(dfg, forward, a, stop) & set(seconds)) - bound - {a}):
+            if a not in nx.descendants(rounds, b):
+                yield a, b
+        for b in sorted((reached(dfg, dfg.region.successors, a, stop) & set(seconds)) - needs - {a}):
+            if a not in nx.descendants(dfg.graph, b):
+                yield a, b
 
 
 def predecessors(dfg: Dfg, without: Collection[int] = ()) -> dict[int, tuple[int, ...]]:

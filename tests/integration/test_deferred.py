@@ -29,7 +29,7 @@ HEAD = """\
 #include <vector>
 #define CHECK(x) do { if ((x) != cudaSuccess) { fprintf(stderr, "no\\n"); exit(1); } } while (0)
 __global__ void k(float* x, float f) { x[threadIdx.x] += f; }
-const int n = 32, bytes = n * sizeof(float);
+const int n = 4, bytes = n * sizeof(float);
 struct Plain { int at; float weight; };
 struct Noted { int at; ~Noted() { puts("gone"); } };
 struct Totals { double sum = 0; int count = 0; };

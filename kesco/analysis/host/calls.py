@@ -183,7 +183,7 @@ class Calls:
         entered = watcher.enters(frame, instruction, function, context, state) if watcher is not None else None
         try:
             if name in engine.stack or name in self.recursions:
-                outcome = self._recursive(function, values, state, instruction)
+                outcome = self._recursive(function, values, state, context)
             else:
                 engine.stack.append(name)
                 try:
@@ -233,8 +233,8 @@ class Calls:
             state.escape(value)
         return found, copies
 
-    def _recursive(self, function: Function, values: list[Value], state: State, instruction: Instruction) -> Outcome:
-        """A call of a function that is being walked already."""
+    def _recursive(self, function: Function, values: list[Value], state: State, context: int) -> Outcome:
+        """A call of a function that is being walked already; all calls in it are of this context, too."""
         engine = self.engine
         known = self.recursions.get(function.name)
         if known is not None:  # one that its own fixed point meets
@@ -254,7 +254,6 @@ class Calls:
                 if not known.dirty:
                     break
                 known.dirty = False
-                context = engine.context(-1 - len(engine.stack), instruction)
                 outcome = run(engine, function, known.arguments, known.state.copy(), context, self.call)
                 known.dirty |= _grow(known.outcome, outcome)
             else:

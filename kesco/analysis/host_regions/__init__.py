@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from kesco.analysis.alike import rolled
-from kesco.analysis.following import moving_calls, not_followed, touched_by, with_moving
+from kesco.analysis.following import moving_calls, not_followed, touched_by, unkept, with_moving
 from kesco.analysis.guards import guards_of, needs_names_of_callers
 from kesco.analysis.host import constructors, first, handed_on
 from kesco.analysis.host.calls import Calls
@@ -114,7 +114,7 @@ def _read(walk: _Walk, why: str, kernels: Callable[[], Kernels]) -> tuple[Region
         watchers = Watchers(frozenset(paths.watched), frozenset(paths.volatile), frozenset(paths.told), {})
         mark_releases(paths.activations, watchers)
     functions = [f for f in program.functions if f.here and f.key in paths.activations]
-    why = why or walk.refused or paths.file_wide
+    why = why or walk.refused or paths.file_wide or unkept(paths.assumed)
     if paths.streams:
         follow = {f.key for f in functions} if OWN.encode() in program.text else set()
         scratch = scratch_of(program, paths.activations, kernels, follow, streams=True)

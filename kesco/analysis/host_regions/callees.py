@@ -20,7 +20,8 @@ from kesco.ir.access import BY_HOST_IN_CALL, BufferKind
 from kesco.ir.flow import CURRENT, Region, Role, Site
 
 if TYPE_CHECKING:
-    from kesco.analysis.host_regions.watching import Activation, Watching
+    from kesco.analysis.host_regions.activations import Activation
+    from kesco.analysis.host_regions.watching import Watching
 
 _VAGUE = (BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST, BufferKind.ENTRY)
 

@@ -22,9 +22,10 @@ from dataclasses import dataclass, field, replace
 from kesco.analysis.host.libraries import HANDLE, Handles, device_memory, handle_in, handles_in, held_by
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import Object, Value, objects, scalar
+from kesco.analysis.host_regions.activations import Activation
 from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.pointing import Pointing
-from kesco.analysis.host_regions.watching import Activation, Watching
+from kesco.analysis.host_regions.watching import Watching
 from kesco.analysis.region import ANY_SIZE, Draft
 from kesco.frontend.library_table import UNKNOWN_HANDLE, LibraryCall, setter_of, shares
 from kesco.ir import program as ir

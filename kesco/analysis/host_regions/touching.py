@@ -15,12 +15,13 @@ from kesco.analysis.host.cuda import Launch
 from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import ANYWHERE, NUMBER, ONE, STATUS, ZERO, Object, Offset, Value, pointer
+from kesco.analysis.host_regions.activations import Level
 from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.launching import Launching
 from kesco.analysis.host_regions.leaving import ended, is_end, throws, unwinds
 from kesco.analysis.host_regions.marking import Marking
 from kesco.analysis.host_regions.runtime import Runtime
-from kesco.analysis.host_regions.watching import Level, Watching
+from kesco.analysis.host_regions.watching import Watching
 from kesco.frontend.api_table import host_call
 from kesco.ir.flow import CURRENT, Role, SiteKind
 from kesco.ir.poly import ByteRange, constant

@@ -19,6 +19,7 @@ from kesco.analysis.following import why_not_followed
 from kesco.analysis.host.engine import STUB, Engine
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import Object
+from kesco.analysis.host_regions.activations import Activation, Level, Trips
 from kesco.analysis.host_regions.buffers import Buffers
 from kesco.analysis.host_regions.callees import call_site, used_inside
 from kesco.analysis.host_regions.counting import Counting
@@ -36,49 +37,6 @@ from kesco.source import Span
 
 _VOLATILE = frozenset(("volatile", "atomic"))
 _BOTH = AccessMode.READ_WRITE
-Trips = tuple[tuple[int, int], ...]
-"""The counted loops around a call, in all functions around, and the trip of each."""
-
-
-@dataclass(slots=True)
-class Activation:
-    """One function of the text, in one way that led there."""
-
-    function: ir.Function
-    root: str
-    generic: bool
-    builder: RegionBuilder
-    touches_device: bool = False
-    foreign: bool = False
-    lends: bool = False  # it works with handles that came in from code that is not seen
-    device_changed: bool = False
-    throws: bool = False
-    exits: bool = False
-    returns: bool = False  # and no exception ever leaves it
-    serial: str = ""
-    unseen_in: Span | None = None
-
-    def stay_serial(self, why: str, span: Span) -> None:
-        """The function is left as it is."""
-        self.serial = self.serial or f"{why} (line {span.line})"
-
-
-@dataclass(slots=True)
-class Level:
-    """A function that was entered: its activation, and the call in the text of its function that led to it.
-
-    `call` is None as long as control is in that text itself.
-    """
-
-    activation: Activation
-    function: str
-    call: Instruction | None = None
-    callee: str = ""
-    before: frozenset[int] = frozenset()
-    is_text: bool = False
-    trips: Trips = ()
-    setting: tuple[int, Handle | None] = (-1, None)  # a statement, and the stream that is set for its call
-    lent: bool = False  # handles of libraries have streams of kesco's where it is called
 
 
 @dataclass(slots=True)
@@ -99,13 +57,13 @@ class Watching:
     shares: bool = False  # whether memory was made that the device reaches, too
     file_wide: str = ""  # why no function of the file can be followed
     generic: bool = False  # whether the path began at the function itself, with what came in
+    assumed: list[Activation] = field(default_factory=list)  # which follow by what was seen when they call themselves
 
     # ---- functions
 
     def begin(self, function: Function, state: State, *, generic: bool) -> None:
         """A path begins at a function."""
-        self.generic = generic
-        self.levels = []
+        self.generic, self.levels = generic, []
         text = self.texts.function(function)
         if text is None:
             span = self.texts.span_at(0)
@@ -124,6 +82,12 @@ class Watching:
         if key not in known:
             known[key] = Activation(text, self.engine.record.root, generic, RegionBuilder(text.name, text.span))
         return known[key]
+
+    def _outermost(self, text: ir.Function, function: Function) -> int:
+        """The context of all activations within one that calls itself: below 0, another one for each that began it."""
+        first = next((one.activation for one in self.levels if one.function == function.name), None)
+        known = self.activations.get(text.key, {}).items()
+        return -1 - next((context for (_, context, _), one in known if one is first and context >= 0), 0)
 
     @property
     def now(self) -> Level:
@@ -146,7 +110,8 @@ class Watching:
             return self.now
         again = function.name in self.engine.stack
         trips = () if again else (*level.trips, *((one.loop, one.index) for one in self.iterations()))
-        activation = self._activation(text, function.name, -1 if again else context, False, trips)
+        context = self._outermost(text, function) if again else context
+        activation = self._activation(text, function.name, context, False, trips)
         self.levels.append(Level(activation, function.name, None, "", state.frontier, True, trips))
         if again and self.engine.leads_to_cuda(function.name):
             activation.touches_device = True
@@ -202,6 +167,7 @@ class Watching:
         if not self.streams:
             return None
         follows = not why_not_followed(inner, CURRENT)
+        self.assumed += [inner] * (follows and self.engine.recursing > 0)  # there may be more to come
         # what a ``std::function`` runs is in the statement of the text
         statement, stream = next((one for one in reversed(self.levels) if one.is_text), self.now).setting
         if statement < 0 or statement != self._statement():
@@ -246,7 +212,7 @@ class Watching:
         """The site of what is executed, `on` a stream that the text says; None where it has no place in the text."""
         activation, at, through, own = self.where()
         operation = self.operation(activation, at, through or callee)
-        span = self.span(activation, at)
+        span, does = self.span(activation, at), frozenset({kind} - {SiteKind.CALL}) if not own else frozenset()
         if operation < 0:
             activation.touches_device = True
             activation.stay_serial(f"{name} has no place of its own in the text", span)
@@ -259,6 +225,7 @@ class Watching:
             role = Role.LEGACY
         key, place = (operation, role.value, self.iterations()), known.span if own else span
         draft, state.frontier = activation.builder.add(key, name, kind, role, place, state.frontier)
+        draft.does |= does
         if role is Role.LEGACY and known.stuck:
             draft.note = known.stuck
         if role is not Role.JOIN:

@@ -19,14 +19,14 @@ struct Field {
 };
 
 static float* both;
-// <prologue: 2 streams, 1 events>
+// <prologue: 2 streams, 1 events, copies>
 
 static void run_up(const Field& f) { up<<<(f.n + 255) / 256, 256, 0, kesco_current()>>>(f.y, f.x, f.n); }
 static void run_down(const Field& f) { down<<<(f.n + 255) / 256, 256, 0, kesco_current()>>>(f.y, f.x, f.n); }
 static void onto_both(const Field& f) { up<<<(f.n + 255) / 256, 256, 0, kesco_current()>>>(both, f.x, f.n); }
 static void and_waits(const Field& f) {
-  down<<<(f.n + 255) / 256, 256>>>(f.y, f.x, f.n);
-  cudaDeviceSynchronize();
+  down<<<(f.n + 255) / 256, 256, 0, kesco_current()>>>(f.y, f.x, f.n);
+  kesco_wait_here();
 }
 
 static const struct {
@@ -71,17 +71,17 @@ int main(int argc, char** argv) {
   if (which) any = run_down;
   KescoOn(kesco->stream[0]), any(a);
   KescoOn(kesco->stream[1]), any(b);
-  cudaEventRecord(kesco->done[0], kesco->stream[1]);  // kesco: run#6 waits for this
   // kesco: not needed here: cudaDeviceSynchronize();
   // One of the two writes what both calls write.
   run = which ? run_up : onto_both;
   (void)KescoOn(kesco->stream[0]), run(a);
-  cudaStreamWaitEvent(kesco->stream[0], kesco->done[0], 0);  // kesco: wait for operator()#2 (RAW on b.y, WAW on b.y)
-  (void)KescoOn(kesco->stream[0]), run(b);
-  cudaDeviceSynchronize();
+  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: run#6 waits for this
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for run#5 (RAW on both, WAW on both)
+  (void)KescoOn(kesco->stream[1]), run(b);
+  // kesco: not needed here: cudaDeviceSynchronize();
   // One of the two waits.
   run = which ? run_up : and_waits;
-  run(a);
-  run(b);
+  (void)KescoOn(kesco->stream[0]), run(a);
+  (void)KescoOn(kesco->stream[1]), run(b);
   return cudaDeviceSynchronize();
 }

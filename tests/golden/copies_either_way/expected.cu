@@ -29,7 +29,7 @@ static Bodies on_host(int n) {
   return b;
 }
 
-// <prologue: 6 streams, 2 events, copies>
+// <prologue: 5 streams, 2 events, copies>
 
 static void copy(Bodies to, Bodies from, cudaMemcpyKind way) {
   kesco_copy_here(to.x, from.x, to.n * sizeof(float), way);
@@ -67,15 +67,15 @@ int main() {
     KescoOn(kesco->stream[1]), step(dust);
     cudaStreamWaitEvent(kesco->stream[2], kesco->done[0], 0);  // kesco: wait for copy#1 (RAW on b.v)
     float first = ((void)KescoOn(kesco->stream[2]), total(gas, of_each, here));
-    cudaStreamWaitEvent(kesco->stream[4], kesco->done[1], 0);  // kesco: wait for copy#2 (RAW on b.v)
-    float second = ((void)KescoOn(kesco->stream[4]), total(dust, of_others, here));
+    cudaStreamWaitEvent(kesco->stream[3], kesco->done[1], 0);  // kesco: wait for copy#2 (RAW on b.v)
+    float second = ((void)KescoOn(kesco->stream[3]), total(dust, of_others, here));
     cudaDeviceSynchronize();  // kesco: as the copies in the call did
     printf("%g %g\n", first, second);
   }
-  cudaStreamWaitEvent(kesco->stream[3], kesco->done[0], 0);  // kesco: wait for copy#1 (RAW on b.x, RAW on b.v)
-  KescoOn(kesco->stream[3]), copy(of_gas, gas, cudaMemcpyDeviceToHost);
-  cudaStreamWaitEvent(kesco->stream[5], kesco->done[1], 0);  // kesco: wait for copy#2 (RAW on b.x, RAW on b.v)
-  KescoOn(kesco->stream[5]), copy(of_dust, dust, cudaMemcpyDeviceToHost);
+  cudaStreamWaitEvent(kesco->stream[4], kesco->done[0], 0);  // kesco: wait for copy#1 (RAW on b.x, RAW on b.v)
+  KescoOn(kesco->stream[4]), copy(of_gas, gas, cudaMemcpyDeviceToHost);
+  cudaStreamWaitEvent(kesco->stream[4], kesco->done[1], 0);  // kesco: wait for copy#2 (RAW on b.x, RAW on b.v)
+  KescoOn(kesco->stream[4]), copy(of_dust, dust, cudaMemcpyDeviceToHost);
   cudaDeviceSynchronize();  // kesco: as the copies in the call did
   printf("%g %g\n", of_gas.x[5], of_dust.x[6]);
   for (float* one : {gas.x, gas.v, dust.x, dust.v, of_each, of_others}) cudaFree(one);
