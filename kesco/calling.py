@@ -207,7 +207,7 @@ def _ends_done(key: Key, by_key: Mapping[Key, Region], around: frozenset[Key] = 
     """Whether all that a function gives the device is done when it comes back: on each path a result is copied last."""
     region = by_key.get(key)
     if region is None or key in around:
-        return False
+        return region is not None  # one that calls itself: if the calls within do so, this one does
     waits = {
         s.number
         for s in region.sites

@@ -196,7 +196,26 @@ TOGETHER = {
         "clock_t a = f(x); cudaDeviceSynchronize(); a -= f(y)",
         set(),
     ),
-    "recursion": ("static void f(float* p, int n) { inc<<<1, 32>>>(p); if (n) f(p, 0); }\n", "f(x, 3); f(y, 3)", set()),
+    "recursion": (
+        "static void f(float* p, int n) { inc<<<1, 32>>>(p); if (n) f(p, 0); }\n", "f(x, 3); f(y, 3)", {"f#1 f#2"},
+    ),
+    "recursion that waits in the end": (
+        "static int f(float* p, int n) { inc<<<1, 32>>>(p); return n ? f(p, n - 1) : cudaDeviceSynchronize(); }\n",
+        "f(x, argc); f(y, argc)",
+        set(),
+    ),
+    "recursion of two, one of which waits": (
+        "static void g(float* p, int n);\n"
+        "static void f(float* p, int n) { inc<<<1, 32>>>(p); if (n) g(p, n - 1); }\n"
+        "static void g(float* p, int n) { if (n) f(p, n - 1); inc<<<1, 9>>>(p); if (n == 3) exit(cudaDeviceSynchronize()); }\n",
+        "f(x, argc); f(y, argc)",
+        set(),
+    ),
+    "recursion with both in turn": (
+        "static void f(float* p, float* q, int n) { inc<<<1, 32>>>(p); if (n) f(q, p, n - 1); }\n",
+        "f(x, y, argc); f(y, x, argc)",
+        set(),
+    ),
     "a pointer": (F + H, "void (*q)(float*) = argc > 1 ? f : h; q(x); q(y)", {"q#1 q#2"}),
     "std::function": (
         F, "std::function<void(float*)> q = f; q(x); q(y)", {"operator()#1 operator()#2"}
