@@ -207,7 +207,11 @@ TOGETHER = {
     "recursion of two, one of which waits": (
         "static void g(float* p, int n);\n"
         "static void f(float* p, int n) { inc<<<1, 32>>>(p); if (n) g(p, n - 1); }\n"
-        "static void g(float* p, int n) { if (n) f(p, n - 1); inc<<<1, 9>>>(p); if (n == 3) exit(cudaDeviceSynchronize()); }\n",
+        "static void g(float* p, int n) {\n"
+        "  if (n) f(p, n - 1);\n"
+        "  inc<<<1, 9>>>(p);\n"
+        "  if (n == 3) exit(cudaDeviceSynchronize());\n"
+        "}\n",
         "f(x, argc); f(y, argc)",
         set(),
     ),
