@@ -30,6 +30,9 @@ __global__ void add(const float* a, float* b) { b[threadIdx.x] += a[threadIdx.x]
 """
 F = "static void f(float* p) {\n  inc<<<1, 32>>>(p);\n}\n"
 H = "static void h(float* p) {\n  inc<<<1, 32>>>(p);\n}\n"
+HOME = """static float here[32];
+static void home(const float* p) { cudaMemcpy(here, p, sizeof here, cudaMemcpyDeviceToHost); }
+"""
 MAIN = """int main(int argc, char** argv) {
   float *x, *y, *z;
   cudaMalloc(&x, 4096);
@@ -218,6 +221,14 @@ TOGETHER = {
     "recursion with both in turn": (
         "static void f(float* p, float* q, int n) { inc<<<1, 32>>>(p); if (n) f(q, p, n - 1); }\n",
         "f(x, y, argc); f(y, x, argc)",
+        set(),
+    ),
+    "a copy home now and then": (
+        F + HOME, "for (int t = 0; t < argc; ++t) { f(x); f(y); if (t % 9 == 0) home(x); }", {"f#1 f#2", "f#2 home"}
+    ),
+    "a copy home now and then, each after both": (
+        F + HOME + "static void both(float* p, float* q) { add<<<1, 32>>>(p, q); }\n",
+        "for (int t = 0; t < argc; ++t) { f(x); both(x, y); if (t % 9 == 0) home(y); }",
         set(),
     ),
     "a pointer": (F + H, "void (*q)(float*) = argc > 1 ? f : h; q(x); q(y)", {"q#1 q#2"}),
