@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kesco.frontend.standard import is_standard_path
+from kesco.frontend.standard import is_standard_path, is_toolkit_path
 from kesco.options import Options
 from kesco.wrapper import analyse, entries
 from kesco.wrapper.files import digest
@@ -77,6 +77,8 @@ def test_a_project_in_a_folder_called_cuda_is_no_toolkit(tmp_path: Path) -> None
     (toolkit / "cuda_runtime_api.h").touch()
     assert is_standard_path(f"{toolkit}/cuda_fp16.h") and is_standard_path(f"{toolkit}/cccl/cuda/atomic")
     assert not is_standard_path(f"{project}/mine.h") and not is_standard_path(f"{tmp_path}/c++/mine.h")
+    assert is_toolkit_path(f"{toolkit}/cublas_v2.h") and not is_toolkit_path(f"{project}/mine.h")
+    assert is_toolkit_path("/venv/lib/python3.11/site-packages/nvidia/cu13/include/cufft.h")  # also with -I
     assert is_standard_path("/usr/lib/gcc/x86_64-linux-gnu/12/../../../../include/x86_64-linux-gnu/c++/12/bits/os.h")
 
 
