@@ -164,10 +164,10 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
     text += f" of task '{site.task}'" if site.task else ""
     text += f"; {site.mark.name.lower()} {site.loop}" if site.mark is not None else ""
     text += f"; calls {', '.join(f'{name} at {_plain(span)}' for name, span in site.calls)}" if site.calls else ""
-    text += "; foreign" * site.foreign + "; put in" * site.added
+    text += f"; runs {', '.join(sorted(kind.value for kind in site.does))}" if site.does else ""
+    text += "; foreign" * site.foreign + "; put in" * site.added + "; may be none" * (not site.acts)
     text += f"; {site.bytes} bytes" if site.bytes is not None else ""
     text += f"; only sets to zero @{site.zeroes}" if site.zeroes >= 0 else ""
-    text += "" if site.acts else "; may be none"
     text += f"; holds the host: {site.held.value}" if site.held is not None and site.role is Role.MOVABLE else ""
     after = " among other work" * site.busy + ", waited for later" * site.later + ", with own memory" * site.takes
     text += f"; holds the host for copies{after}" if site.holds or site.takes else ""
