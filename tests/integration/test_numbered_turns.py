@@ -11,6 +11,7 @@ from kesco.options import Options
 from kesco.pipeline import compile_file
 from kesco.proving import verify_files
 from kesco.rings import lanes
+from kesco.session import Session
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -42,3 +43,16 @@ def test_an_output_verifies(name: str, repository: Path, tmp_path: Path) -> None
     output = tmp_path / "output.cu"
     output.write_bytes(compile_file(str(source), Options()).text)
     assert not [one for verdict in verify_files(str(source), str(output), Options()) for one in verdict.problems]
+
+
+def test_what_is_asked_again_is_walked_once_less_and_answered_alike(repository: Path) -> None:
+    path = str(repository / "tests/golden/calls_that_call_themselves/input.cu")
+    first, second = (Session(path, Options()) for _ in range(2))
+    counted = first.of_ir()
+    assert {n: trips for n, trips in first.walked[0].counting.trips.items() if trips} == {6: (0, 3), 9: (0, 2)}
+    kept = first.walked[0]
+    first.turning = second.turning = frozenset({6, 9})
+    assert first.of_ir() == second.of_ir() != counted
+    assert first.walked == [kept]
+    first.turning = frozenset()
+    assert first.of_ir() == counted

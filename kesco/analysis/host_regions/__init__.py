@@ -15,16 +15,14 @@ followed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from kesco.analysis.alike import rolled
-from kesco.analysis.following import moving_calls, not_followed, touched_by, unkept, with_moving
+from kesco.analysis.following import moving_calls, touched_by, with_moving
 from kesco.analysis.guards import guards_of, needs_names_of_callers
 from kesco.analysis.host import constructors, first, handed_on
 from kesco.analysis.host.calls import Calls
 from kesco.analysis.host.engine import STUB, Engine
-from kesco.analysis.host.leading import MANAGED
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
 from kesco.analysis.host.record import Refused, refused_by
@@ -39,7 +37,6 @@ from kesco.analysis.host_regions.libraries import Libraries, settled
 from kesco.analysis.host_regions.marking import Marking
 from kesco.analysis.host_regions.open_orders import OpenOrders
 from kesco.analysis.host_regions.pointing import Pointing
-from kesco.analysis.host_regions.quiet import Quiet
 from kesco.analysis.host_regions.refusing import is_as_written, unreadable, watched
 from kesco.analysis.host_regions.runtime import Runtime
 from kesco.analysis.host_regions.texts import Texts
@@ -47,86 +44,20 @@ from kesco.analysis.host_regions.touching import Touching
 from kesco.analysis.host_regions.watching import Watching
 from kesco.analysis.linking import linked, members_of, only_called
 from kesco.analysis.region import RegionBuilder, without_idle_marks
-from kesco.analysis.releases import Watchers, mark_releases
 from kesco.analysis.resolve import merged_contexts
-from kesco.analysis.scratch import Found, scratch_of, with_own
+from kesco.analysis.scratch import Found, with_own
 from kesco.ir import program as ir
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Region
-from kesco.ir.kernels import Kernels
-from kesco.ir.scratch import OWN
 from kesco.ir.types import Shape
-from kesco.llvm.canonical import canonical
-from kesco.llvm.module import Module
 from kesco.llvm.types import Type
 from kesco.llvm.values import Function, Parameter, callee
 
 _MAIN, OF_MAIN = "main", b"KescoMain"
 _FETCHES = re.compile(rb"\bkesco_(?:streams|streams_if_distinct|paced)\(")
-_NOT_READ = {
-    "per-thread-stream": "it is compiled for the per-thread default stream",
-    "managed": MANAGED,
-}
 
 
-def host_regions(
-    program: ir.Program,
-    ir_text: str,
-    effects: Mapping[str, KernelEffects],
-    *,
-    streams: bool = False,
-    looks: bool = False,
-    sizes: tuple[int, int] = (0, 0),
-    rolling: bool = False,
-    turning: Collection[int] = (),
-    kernels: Callable[[], Kernels] = Kernels,
-) -> tuple[Region, ...]:
-    """The regions of all functions of the text that launch; `sizes` are the streams and events of kesco's prologue.
-
-    With `rolling`, loops whose trips are alike are followed as loops, and in any case these `turning` ones.
-    `kernels` says when asked what decides which bytes they touch. `InputError` (K110) if LLVM cannot read the IR.
-    """
-    module = Module(canonical(ir_text, "host", sroa=True))
-    texts = Texts(program, module)
-    counting = Counting(texts)
-    seen = {name for name, _ in program.constructs}
-    why = next((why for name, why in _NOT_READ.items() if name in seen), "")
-    opened = OpenOrders(texts)
-    opened.find(Quiet(texts, Models()))
-    walk = first = _walked(texts, counting, opened, effects, streams, looks, sizes)
-    if not walk.refused and counting.settle(turning):
-        walk = _walked(texts, counting, opened, effects, streams, looks, sizes)
-    found = _read(walk, why, kernels)
-
-    def again(loops: Collection[int]) -> tuple[Region, ...]:
-        if all(known is None or number in loops for number, known in counting.trips.items()):
-            return _read(first, why, kernels)  # nothing was counted then
-        other = replace(counting, trips=counting.trips | dict.fromkeys(loops))
-        return _read(_walked(texts, other, opened, effects, streams, looks, sizes), why, kernels)
-
-    return rolled(found, again) if rolling and not walk.refused else found
-
-
-def _read(walk: _Walk, why: str, kernels: Callable[[], Kernels]) -> tuple[Region, ...]:
-    """The regions of what was walked."""
-    paths, program = walk.paths, walk.texts.program
-    if not paths.streams:  # what is promised to whoever watches the serial program says
-        watchers = Watchers(frozenset(paths.watched), frozenset(paths.volatile), frozenset(paths.told), {})
-        mark_releases(paths.activations, watchers)
-    functions = [f for f in program.functions if f.here and f.key in paths.activations]
-    why = why or walk.refused or paths.file_wide or unkept(paths.assumed)
-    if paths.streams:
-        follow = {f.key for f in functions} if OWN.encode() in program.text else set()
-        scratch = scratch_of(program, paths.activations, kernels, follow, streams=True)
-        regions = [with_own(walk.region(function, why), scratch) for function in functions]
-    else:
-        reasons = not_followed(program, paths.activations, why)
-        scratch = scratch_of(program, paths.activations, kernels, {f.key for f in functions if not reasons[f.key]})
-        regions = [walk.with_calls(function, why, reasons, scratch) for function in functions]
-    return tuple(walk.with_linked(f, r) if f.name == _MAIN else r for f, r in zip(functions, regions, strict=True))
-
-
-def _walked(
+def walked(
     texts: Texts,
     counting: Counting,
     opened: OpenOrders,
@@ -136,7 +67,7 @@ def _walked(
     sizes: tuple[int, int],
     *,
     trusts: bool = True,
-) -> _Walk:
+) -> Walk:
     """All paths, once; twice where it turns out that code runs which may call others than `main` does."""
     engine = Engine(texts.module, Models())
     engine.weak = texts.program.weak
@@ -146,21 +77,21 @@ def _walked(
     paths = Watching(engine, texts, streams, looks, counting, Buffers(engine, texts))
     pointing = Pointing(paths)
     libraries = Libraries(pointing)
-    walk = _Walk(engine, texts, entries, Calls(engine), paths, libraries, trusts)
+    walk = Walk(engine, texts, entries, Calls(engine), paths, libraries, trusts)
     engine.orders = opened.orders()
     engine.watcher = Touching(paths, Marking(paths), Launching(pointing, effects), Runtime(pointing, libraries))
     engine.first, engine.numbers = entries.held_at_first, entries.numbers
     walk.refused = refused_by(walk.all)
     if not walk.refused and opened.loosens(engine.orders):
-        return _walked(texts, counting, opened, effects, streams, looks, sizes, trusts=trusts)
+        return walked(texts, counting, opened, effects, streams, looks, sizes, trusts=trusts)
     walk.refused = walk.refused or opened.why(engine.orders)
     if walk.trusted and walk.runs_others():
-        return _walked(texts, counting, opened, effects, streams, looks, sizes, trusts=False)
+        return walked(texts, counting, opened, effects, streams, looks, sizes, trusts=False)
     return walk
 
 
 @dataclass(slots=True)
-class _Walk:
+class Walk:
     """All paths of a file, and what was found on them."""
 
     engine: Engine

@@ -12,7 +12,7 @@ fixed point, or in other numbers each time, is not counted.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
@@ -71,6 +71,10 @@ class Counting:
         known = self.trips.get(loop.number, (first, begun))
         self.trips[loop.number] = None if known is None or known[0] != first else (first, max(known[1], begun))
         self._open[frame.number, head] = (loop.number, begun)
+
+    def copy(self) -> Counting:
+        """What was seen so far, to be settled one way; another copy may be settled another way."""
+        return replace(self, trips=dict(self.trips))
 
     def settle(self, turning: Collection[int]) -> bool:
         """All was walked: a loop is counted if it turned as often each time, but for these. Whether there is any."""
