@@ -224,7 +224,7 @@ TOGETHER = {
         set(),
     ),
     "a copy home now and then": (
-        F + HOME, "for (int t = 0; t < argc; ++t) { f(x); f(y); if (t % 9 == 0) home(x); }", {"f#1 f#2", "f#2 home"}
+        F + HOME, "for (int t = 0; t < argc; ++t) { f(x); f(y); if (t % 9 == 0) home(x); }", {"f#1 f#2"}
     ),
     "a copy home now and then, each after both": (
         F + HOME + "static void both(float* p, float* q) { add<<<1, 32>>>(p, q); }\n",
